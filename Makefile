@@ -1,0 +1,86 @@
+# Tidemark. `make` alone prints what there is.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+GO      ?= go
+PKG     ?= ./...
+RUN     ?= .
+TIMEOUT ?= 20m
+SEEDS   ?= 100
+FUZZTIME ?= 30s
+TOOL    := $(GO) tool -modfile=tools/go.mod
+
+# The race detector needs cgo; a machine may have it switched off.
+test race: export CGO_ENABLED = 1
+
+##@ Everyday
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/tidemark
+	$(GO) build -trimpath -o bin/ ./cmd/tidemark
+
+.PHONY: deps
+deps: ## Install what the tests need and this machine lacks
+	@scripts/deps
+
+.PHONY: test
+test: deps ## Install what is missing, vet, run every test with the race detector
+	$(GO) vet ./...
+	$(GO) test -race -timeout $(TIMEOUT) ./...
+
+.PHONY: race
+race: ## Run the tests of PKG= that match RUN= with the race detector, uncached
+	$(GO) test -race -count=1 -timeout $(TIMEOUT) -run '$(RUN)' $(PKG)
+
+.PHONY: lint
+lint: ## Run golangci-lint (built from tools/go.mod at first use, which takes minutes)
+	$(TOOL) golangci-lint run
+
+.PHONY: generate
+generate: ## Write generated files anew
+	$(GO) generate ./...
+
+.PHONY: rules
+rules: ## Print which requirement and scenario ids no test cites
+	@$(GO) run ./internal/tidy/rules
+
+.PHONY: verify
+verify: ## Check format, lint, repository rules and generated files
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
+	$(GO) mod verify
+	$(GO) mod tidy -diff
+	$(GO) test -count=1 ./internal/tidy/...
+	@scripts/fresh
+	$(MAKE) lint
+	$(MAKE) rules
+
+##@ Proof
+
+.PHONY: conformance
+conformance: ## Run the language-neutral cases and the scenarios
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./readstate/... ./internal/scenario/... $(wildcard ./conformance/...)
+
+.PHONY: sim
+sim: ## Run seeded histories against the oracle, SEEDS= of them (default 100)
+	TIDEMARK_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 0 -run 'Property|Sim|Seeded' ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME= (default 30s)
+	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Run the benchmarks of PKG=
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 0 $(PKG)
+
+.PHONY: soak
+soak: ## Run the long versions of the crash, race and replay tests; this takes hours
+	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '$(RUN)' $(PKG)

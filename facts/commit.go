@@ -1,0 +1,248 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// How an uncertain commit is read back: the lane stands still meanwhile.
+const (
+	readBackFirst = 10 * time.Millisecond
+	readBackMost  = time.Second
+)
+
+// durable is implemented by operations that keep progress from one group to the next; the lane
+// calls it once their last batch is durable.
+type durable interface{ durable() }
+
+// commitGroup runs what waits as one group and returns what is left over.
+func (l *Lane) commitGroup(backlog []*request) []*request {
+	ctx := context.Background()
+	g := l.group
+	started := l.cfg.Now()
+	g.clock = started.UnixMilli()
+	var ran []*request
+	rows := 0
+	for len(backlog) > 0 && rows < l.cfg.GroupRows {
+		n, part := 0, 0
+		for n < len(backlog) && (n == 0 || rows+part < l.cfg.GroupRows) {
+			part += backlog[n].op.rows()
+			n++
+		}
+		batch := backlog[:n:n]
+		backlog = backlog[n:]
+		rows += part
+		ran = append(ran, batch...)
+		if !l.runAll(ctx, batch) {
+			l.endGroup(ctx, g)
+			return append(l.runSingly(ctx, ran), backlog...)
+		}
+		if len(backlog) == 0 && l.cfg.Now().Sub(started) < l.cfg.GroupWait {
+			select {
+			case backlog = <-l.queue:
+			default:
+			}
+		}
+	}
+	switch l.finish(ctx, ran) {
+	case groupDurable:
+		return append(l.hand(ran), backlog...)
+	case groupBroken:
+		return append(l.runSingly(ctx, ran), backlog...)
+	}
+	return backlog
+}
+
+// runAll runs requests in order. False means that the group is broken and has to go: the store
+// failed, or an operation was refused after it had staged something.
+func (l *Lane) runAll(ctx context.Context, batch []*request) bool {
+	g := l.group
+	if err := g.prepare(ctx, batch); err != nil {
+		l.cfg.Log.Warn("group broken while loading", "error", err)
+		return false
+	}
+	for _, r := range batch {
+		l.runOne(ctx, r)
+		if errors.Is(r.err, errBroken) || (r.err != nil && !kept(r.err) && g.opStaged) {
+			l.cfg.Log.Warn("group broken", "operation", r.op.name(), "error", r.err)
+			return false
+		}
+	}
+	return true
+}
+
+// kept reports an error that goes together with staged changes.
+func kept(err error) bool { return errors.Is(err, errAgain) }
+
+func (l *Lane) runOne(ctx context.Context, r *request) {
+	g := l.group
+	g.opStaged = false
+	r.result, r.err = nil, nil
+	if err := r.ctx.Err(); err != nil {
+		r.err = err
+		return
+	}
+	w := g.workspaces[r.workspace]
+	if w == nil {
+		if _, ok := r.op.(*putWorkspace); !ok {
+			r.err = fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, ErrNotFound)
+			return
+		}
+	}
+	r.result, r.err = r.op.run(ctx, g, w)
+	if r.err != nil {
+		r.err = fmt.Errorf("%s: %w", r.op.name(), r.err)
+	}
+}
+
+// ending is how a group ended. An uncertain commit is no ending: it is read back first.
+type ending uint8
+
+const (
+	groupDurable ending = iota + 1
+	groupBroken         // nothing of it happened, for certain
+	groupLost           // another owner wrote; the callers are answered
+)
+
+// finish writes and commits the group.
+func (l *Lane) finish(ctx context.Context, ran []*request) ending {
+	g := l.group
+	if err := g.flush(ctx); err != nil {
+		l.cfg.Log.Warn("group broken while writing", "error", err)
+		l.endGroup(ctx, g)
+		return groupBroken
+	}
+	if len(g.touched) == 0 {
+		l.endGroup(ctx, g)
+		return groupDurable
+	}
+	err := g.tx.Commit(ctx)
+	if err == nil {
+		return groupDurable
+	}
+	if errors.Is(err, ErrAborted) {
+		l.cfg.Log.Warn("commit aborted", "error", err)
+		l.endGroup(ctx, g)
+		return groupBroken
+	}
+	l.cfg.Log.Warn("commit uncertain, reading back", "error", err)
+	return l.settle(ctx, ran)
+}
+
+// endGroup drops whatever is staged.
+func (l *Lane) endGroup(_ context.Context, g *group) {
+	if len(g.touched) == 0 && g.tx != nil {
+		// Nothing was changed: what was loaded is as true as before.
+		_ = g.tx.Rollback()
+		g.committed()
+		return
+	}
+	g.rolledBack()
+}
+
+// settle decides a commit whose answer was lost: the fences of the group's workspaces, read
+// under lock, say whether it happened. All of them are of one transaction, so one speaks for all.
+func (l *Lane) settle(ctx context.Context, ran []*request) ending {
+	g := l.group
+	_ = g.tx.Rollback()
+	w := g.touched[0]
+	fence, found := l.readBack(ctx, w.Key)
+	switch {
+	case found && fence == Fence{w.Term, w.LSN}:
+		return groupDurable
+	case w.isNew && !found, found && fence == Fence{w.before.Term, w.before.LSN}:
+		g.tx = nil
+		g.rolledBack()
+		return groupBroken
+	}
+	// Somebody else wrote: whatever is remembered of these workspaces is worth nothing.
+	lost := make([]WorkspaceRow, 0, len(g.touched))
+	for _, t := range g.touched {
+		t.lost = true
+		lost = append(lost, t.before)
+	}
+	for _, r := range ran {
+		r.result, r.err = nil, fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, ErrNotOwner)
+	}
+	g.tx = nil
+	g.rolledBack()
+	l.applies <- applied{dropped: lost, requests: ran}
+	return groupLost
+}
+
+// readBack repeats until the store answers; until then nothing can be known and nothing done.
+func (l *Lane) readBack(ctx context.Context, key WorkspaceKey) (Fence, bool) {
+	wait := readBackFirst
+	for {
+		fences, err := l.cfg.Store.Fences(ctx, []WorkspaceKey{key})
+		if err == nil {
+			f, ok := fences[key]
+			return f, ok
+		}
+		l.cfg.Log.Warn("reading back failed", "error", err, "retry", wait)
+		select {
+		case <-time.After(wait):
+		case <-l.stop:
+			return Fence{}, false
+		}
+		wait = min(2*wait, readBackMost)
+	}
+}
+
+// hand passes a durable group on to memory and answers its callers, except those with more to
+// do, which it returns.
+func (l *Lane) hand(ran []*request) []*request {
+	g := l.group
+	var again, done []*request
+	for _, r := range ran {
+		if d, ok := r.op.(durable); ok && (r.err == nil || kept(r.err)) {
+			d.durable()
+		}
+		if kept(r.err) {
+			again = append(again, r)
+			continue
+		}
+		done = append(done, r)
+	}
+	a := applied{commits: g.commits(), requests: done}
+	g.committed()
+	l.applies <- a
+	return again
+}
+
+// runSingly runs the operations of a broken group each in a group of its own, so that the one
+// that breaks it harms nobody else.
+func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
+	var again []*request
+	g := l.group
+	for _, r := range ran {
+		one := []*request{r}
+		r.result, r.err = nil, nil
+		if l.runAll(ctx, one) {
+			switch l.finish(ctx, one) {
+			case groupDurable:
+				again = append(again, l.hand(one)...)
+				continue
+			case groupLost:
+				continue
+			}
+			r.err = fmt.Errorf("%s: %w", r.op.name(), errBroken)
+		} else {
+			l.endGroup(ctx, g)
+		}
+		r.result, r.err = nil, l.classify(r)
+		l.applies <- applied{requests: one}
+	}
+	return again
+}
+
+// classify turns a broken group of one into the answer of its caller.
+func (l *Lane) classify(r *request) error {
+	if r.err == nil || errors.Is(r.err, errBroken) || kept(r.err) {
+		l.cfg.Log.Error("operation failed", "operation", r.op.name(), "error", r.err)
+		return fmt.Errorf("%s: %w", r.op.name(), ErrUnavailable)
+	}
+	return r.err
+}

@@ -1,0 +1,207 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// concern is one member whom a message touches, with what they are to it.
+type concern struct {
+	member readstate.MemberKey
+	role   readstate.Role
+}
+
+// concerned lists everyone a message touches, each once.
+func (m *MessageRow) concerned() []concern { return m.concernedWith(m.Named) }
+
+// concernedWith is concerned with other names: those before or after an edit.
+func (m *MessageRow) concernedWith(named ...[]readstate.MemberKey) []concern {
+	out := make([]concern, 0, 2+len(m.Recipients))
+	at := func(k readstate.MemberKey) *readstate.Role {
+		i := slices.IndexFunc(out, func(c concern) bool { return c.member == k })
+		if i < 0 {
+			i = len(out)
+			out = append(out, concern{member: k})
+		}
+		return &out[i].role
+	}
+	if len(m.Named)+len(m.Recipients) > 16 {
+		at = indexed(&out)
+	}
+	at(m.Author).Author = true
+	if m.Principal != 0 {
+		at(m.Principal).Principal = true
+	}
+	for _, k := range m.Recipients {
+		at(k).Recipient = true
+	}
+	for _, keys := range named {
+		for _, k := range keys {
+			at(k).Named = true
+		}
+	}
+	return out
+}
+
+// indexed finds a member's place by a map, for messages that name many.
+func indexed(out *[]concern) func(readstate.MemberKey) *readstate.Role {
+	places := map[readstate.MemberKey]int{}
+	return func(k readstate.MemberKey) *readstate.Role {
+		i, ok := places[k]
+		if !ok {
+			i = len(*out)
+			places[k] = i
+			*out = append(*out, concern{member: k})
+		}
+		return &(*out)[i].role
+	}
+}
+
+// roleWith is the role of a member if the message named exactly the given ones.
+func (c concern) roleWith(named []readstate.MemberKey) readstate.Role {
+	r := c.role
+	r.Named = slices.Contains(named, c.member)
+	return r
+}
+
+// putMention stages the mention row of one named member.
+func (g *group) putMention(m *MessageRow, c concern, live bool) {
+	key := RowKey{m.Scope, c.member}
+	g.mentions.set(mentionKey{key, m.Revision}, MentionRow{
+		RowKey: key, Revision: m.Revision, Author: m.Author,
+		Neutral: c.role.Author || c.role.Principal, Live: live, Everyone: m.Everyone,
+	}, true)
+}
+
+func (g *group) setEveryone(m *MessageRow, in bool) {
+	g.everyone.set(everyoneKey{m.Scope, m.Revision}, EveryoneRow{
+		Scope: m.Scope, Revision: m.Revision, Author: m.Author, Principal: m.Principal,
+	}, in)
+}
+
+// announce tells those who watch the scope's messages.
+func (g *group) announce(
+	ctx context.Context, w *workspace, s ScopeRow, op MessageOp, m *MessageRow,
+) error {
+	ids := make(map[readstate.MemberKey]readstate.MemberID, 2+len(m.Named))
+	for _, k := range append([]readstate.MemberKey{m.Author, m.Principal}, m.Named...) {
+		if k == 0 {
+			continue
+		}
+		info, err := g.principal(ctx, k)
+		if err != nil {
+			return err
+		}
+		ids[k] = info.ID
+	}
+	w.messages = append(w.messages, MessageChange{
+		Op: op, Scope: s.Info.Key, ScopeID: s.Info.ID,
+		Message: NameMessage(m, func(k readstate.MemberKey) readstate.MemberID { return ids[k] }),
+	})
+	return nil
+}
+
+// NameMessage turns a stored row into a message as readers see it; name resolves keys.
+func NameMessage(m *MessageRow, name func(readstate.MemberKey) readstate.MemberID) Message {
+	out := Message{
+		ID: m.ID, Seq: m.Seq, Revision: m.Revision, Author: name(m.Author), Kind: m.Kind,
+		Everyone: m.Everyone, Silent: m.Silent, ReplyTo: m.ReplyTo, LocalID: m.LocalID,
+		ExpiresAt: m.ExpiresAt, CreatedAt: m.CreatedAt, EditedAt: m.EditedAt,
+		Payload: json.RawMessage(m.Payload),
+	}
+	if m.Principal != 0 {
+		out.Principal = name(m.Principal)
+	}
+	for _, k := range m.Named {
+		out.Mentions = append(out.Mentions, name(k))
+	}
+	return out
+}
+
+// digest identifies a request's body. Who asked, and under which permissions, is no part of it.
+func digest(op any) Digest {
+	switch v := op.(type) {
+	case Post:
+		v.By, v.CreateMembers = Actor{}, false
+		op = v
+	case Edit:
+		v.By = Actor{}
+		op = v
+	case Remove:
+		v.By = Actor{}
+		op = v
+	case Rewind:
+		v.By = Actor{}
+		op = v
+	case TrimScope:
+		v.By = Actor{}
+		op = v
+	case Move:
+		v.By = Actor{}
+		op = v
+	}
+	text, err := json.Marshal(op)
+	if err != nil {
+		// The payload is the only part that may fail to encode, and it has been validated.
+		panic(fmt.Sprintf("operation %T does not encode: %v", op, err))
+	}
+	sum := sha256.Sum256(fmt.Appendf(text, "%T", op))
+	return Digest(sum[:len(Digest{})])
+}
+
+// refusal turns an error of the algebra into one of this package.
+func refusal(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, readstate.ErrFuture):
+		return fmt.Errorf("%w: %w", ErrFuture, err)
+	case errors.Is(err, readstate.ErrConflict):
+		return fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	return broken("algebra", err)
+}
+
+// actorKey is whose operation ids an operation belongs to: the acting member's, or the
+// workspace's services', which have the local number zero.
+func (g *group) actorKey(
+	ctx context.Context, w *workspace, by Actor,
+) (readstate.MemberKey, error) {
+	if by.Member == "" {
+		return MemberKeyOf(w.Key, 0), nil
+	}
+	info, ok, err := g.findMember(ctx, w, by.Member)
+	if err != nil || !ok {
+		return MemberKeyOf(w.Key, 0), err
+	}
+	return info.Key, nil
+}
+
+// replayed answers with a stored receipt.
+func (g *group) replayed(op OperationRow, d Digest) (any, bool, error) {
+	if op.Digest != d {
+		return nil, true, fmt.Errorf("operation %q: %w", op.ID, ErrMismatch)
+	}
+	var r Receipt
+	if err := json.Unmarshal(op.Result, &r); err != nil {
+		return nil, true, broken("receipt", err)
+	}
+	r.Duplicate = true
+	return r, true, nil
+}
+
+// keep stores the receipt of an operation whose id lives on no message.
+func (g *group) keep(key OpKey, d Digest, r Receipt) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return broken("receipt", err)
+	}
+	g.operations.put(key, OperationRow{OpKey: key, Digest: d, Result: text, CreatedAt: g.clock})
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package facts keeps the durable truth: who wrote what, who is a member of what, how far each
+// of them has read. It says what an operation means, in which order operations happen, and when
+// they are durable. How rows are stored is a Store's business (package sqlstore, suite
+// factstest).
+//
+// # The lane
+//
+//	callers -> queue -> group: gather, load, run each operation, write -> commit
+//	                      |                                                  |
+//	                      | broken: roll back, run each operation alone      v
+//	                      <------------------------------- applier: Apply(commit), answer callers
+//
+// One goroutine runs all operations of a store, so that each sees the state the one before it
+// left. It collects what waits into a group, which is one transaction and one fsync. A group
+// closes when nothing waits, at GroupRows rows, or at GroupWait age. While it commits, the next
+// operations gather in the queue: the slower the disk, the larger the groups.
+//
+// The first statement of a group for a workspace raises its LSN, if term and LSN are still those
+// the lane knows. That one statement is the fence against another owner, the order of commits,
+// and the change number that everything downstream carries.
+//
+// # Invariants
+//
+//   - An operation validates before it stages. A refusal changes nothing; a refusal after a
+//     staged change, or a failed statement, rolls the group back, and its operations run again
+//     one by one, so that no operation pays for another.
+//   - The working set remembers committed rows between groups, and nothing else: staged rows
+//     become remembered rows after the commit, never before.
+//   - Events are built while the group runs, at their own place in the order, and reach Apply
+//     after the commit, in LSN order, from one goroutine. Callers are answered after Apply.
+//   - A statement serves many rows. Seeks by index are the exception: a cursor moved to a place
+//     that is not the head, and a row whose owner blocks somebody.
+//   - Long work (rewind, trim, erasure) is a chain of commits, each correct by itself; what
+//     others do between two of them is not affected.
+//
+// # Failures
+//
+//   - A caller's context ends: the caller gets its error, the operation may still happen. The
+//     same operation id tells afterwards.
+//   - A commit is refused for certain (ErrAborted): as a failed statement.
+//   - A commit's answer is lost: the lane stands still and reads (term, LSN) back under lock.
+//     The expected LSN: it happened, apply it. The old one: it did not, run it again. Anything
+//     else: another owner writes; memory of those workspaces is dropped (LaneConfig.Dropped) and
+//     the callers get ErrNotOwner.
+//   - The store is gone: operations get ErrUnavailable, and nothing they asked for is in memory.
+//   - The process dies: what was answered is durable; what was not may or may not be.
+//
+// # Duties of the caller
+//
+// Hold the store's ownership before NewLane, which raises every workspace's term. Do not call
+// the lane from Apply. Close the lane before the store.
+package facts

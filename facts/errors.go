@@ -1,0 +1,51 @@
+package facts
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Refusals of an operation. An operation that returns one of them has changed nothing, and the
+// operations committed beside it are not affected. Match with errors.Is; the text names the
+// operation and the key.
+var (
+	// ErrInvalid is a request that no state could accept.
+	ErrInvalid = errors.New("invalid request")
+	// ErrNotFound is an unknown workspace, member, scope or message.
+	ErrNotFound = errors.New("not found")
+	// ErrForbidden is a known thing that the actor may not change.
+	ErrForbidden = errors.New("forbidden")
+	// ErrMismatch is an operation id, message id or fixed property reused with another content.
+	ErrMismatch = errors.New("operation mismatch")
+	// ErrConflict is a manual unread that names another version than the current one.
+	ErrConflict = errors.New("version conflict")
+	// ErrFuture is a revision above the scope's head.
+	ErrFuture = errors.New("revision in future")
+	// ErrLimit is a documented limit that would be exceeded.
+	ErrLimit = errors.New("over budget")
+	// ErrNotOwner means that another process owns the workspace; this one can write nothing.
+	ErrNotOwner = errors.New("not owner")
+	// ErrUnavailable means that the store cannot answer; the operation may have to be repeated
+	// with the same operation id to learn what became of it.
+	ErrUnavailable = errors.New("facts store unavailable")
+	// ErrAborted is a commit that certainly did not happen: everything in it is rolled back. It
+	// comes wrapped together with ErrUnavailable and never reaches a caller of the lane.
+	ErrAborted = errors.New("commit aborted")
+	// ErrClosed means that the lane no longer takes operations.
+	ErrClosed = errors.New("lane closed")
+)
+
+func notFound(what, id string) error { return fmt.Errorf("%s %q: %w", what, id, ErrNotFound) }
+
+func forbidden(what, id, why string) error {
+	return fmt.Errorf("%s %q: %w: %s", what, id, ErrForbidden, why)
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// How many committed rows of each kind the lane remembers. A state row takes about 250 bytes, so
+// that everything remembered stays below roughly 200 MB.
+const (
+	rememberedPrincipals = 200_000
+	rememberedScopes     = 100_000
+	rememberedRows       = 200_000
+	rememberedBlocks     = 4_000 // 600 bytes each
+)
+
+type memberName struct {
+	workspace WorkspaceKey
+	id        readstate.MemberID
+}
+
+type scopeName struct {
+	workspace WorkspaceKey
+	id        readstate.ScopeID
+}
+
+type mentionKey struct {
+	RowKey
+	revision readstate.Revision
+}
+
+type everyoneKey struct {
+	scope    readstate.ScopeKey
+	revision readstate.Revision
+}
+
+// workspace is what the lane holds of one workspace while it owns it.
+type workspace struct {
+	WorkspaceRow
+	staged bool // the group has raised LSN
+	lost   bool // the fence refused: somebody else owns it
+	isNew  bool
+
+	before   WorkspaceRow // as of the last commit
+	events   []readstate.Event
+	messages []MessageChange
+}
+
+// group is the working set of the transaction that the lane is building. It is owned by one
+// goroutine and used again for every group.
+type group struct {
+	now   func() time.Time
+	newID func() string
+	tx    Tx
+	store Store
+	clock int64 // acceptance time of the group, milliseconds
+
+	workspaces map[readstate.WorkspaceID]*workspace
+	byKey      map[WorkspaceKey]*workspace
+	touched    []*workspace // in the order of their fences
+	opStaged   bool         // the operation now running has staged something
+
+	principals *table[readstate.MemberKey, readstate.MemberInfo]
+	memberKeys *table[memberName, readstate.MemberKey]
+	scopes     *table[readstate.ScopeKey, ScopeRow]
+	scopeKeys  *table[scopeName, readstate.ScopeKey]
+	states     *table[RowKey, StateRow]
+	writers    *table[RowKey, WriterRow]
+	blocks     *table[BlockKey, BlockRow]
+	blockedBy  *table[readstate.MemberKey, []readstate.MemberKey]
+	operations *table[OpKey, OperationRow]
+	messages   *messageSet
+	mentions   *finals[mentionKey, MentionRow]
+	everyone   *finals[everyoneKey, EveryoneRow]
+	targets    *finals[mentionKey, TargetRow]
+
+	changes Changes // appended to by operations, completed by flush
+}
+
+func newGroup(store Store, now func() time.Time, newID func() string) *group {
+	return &group{
+		now: now, newID: newID, store: store,
+		workspaces: map[readstate.WorkspaceID]*workspace{},
+		byKey:      map[WorkspaceKey]*workspace{},
+		principals: newTable[readstate.MemberKey, readstate.MemberInfo](rememberedPrincipals),
+		memberKeys: newTable[memberName, readstate.MemberKey](rememberedPrincipals),
+		scopes:     newTable[readstate.ScopeKey, ScopeRow](rememberedScopes),
+		scopeKeys:  newTable[scopeName, readstate.ScopeKey](rememberedScopes),
+		states:     newTable[RowKey, StateRow](rememberedRows),
+		writers:    newTable[RowKey, WriterRow](rememberedRows),
+		blocks:     newTable[BlockKey, BlockRow](rememberedBlocks),
+		blockedBy:  newTable[readstate.MemberKey, []readstate.MemberKey](rememberedPrincipals),
+		operations: newTable[OpKey, OperationRow](0),
+		messages:   newMessageSet(),
+		mentions:   newFinals[mentionKey, MentionRow](),
+		everyone:   newFinals[everyoneKey, EveryoneRow](),
+		targets:    newFinals[mentionKey, TargetRow](),
+	}
+}
+
+// own makes the lane the owner of a workspace from the row's LSN on.
+func (g *group) own(row WorkspaceRow) {
+	w := &workspace{WorkspaceRow: row, before: row}
+	g.workspaces[row.ID] = w
+	g.byKey[row.Key] = w
+}
+
+// open starts the transaction where there is none.
+func (g *group) open(ctx context.Context) (Tx, error) {
+	if g.tx != nil {
+		return g.tx, nil
+	}
+	tx, err := g.store.Begin(ctx)
+	if err != nil {
+		return nil, broken("begin", err)
+	}
+	g.tx = tx
+	return tx, nil
+}
+
+// errBroken marks a failure of the store, as opposed to a refusal of one operation: the whole
+// group has to go.
+var errBroken = errors.New("group broken")
+
+func broken(what string, err error) error {
+	return fmt.Errorf("%w: %s: %w", errBroken, what, err)
+}
+
+// touch is called by an operation once it is sure to change something: it raises the
+// workspace's LSN, once a group, and fails with ErrNotOwner when the fence refuses.
+func (g *group) touch(ctx context.Context, w *workspace) error {
+	if w.lost {
+		return fmt.Errorf("workspace %q: %w", w.ID, ErrNotOwner)
+	}
+	g.opStaged = true
+	if w.staged {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	if !w.isNew {
+		ok, err := tx.Advance(ctx, w.Key, Fence{Term: w.Term, LSN: w.LSN})
+		if err != nil {
+			return broken("advance", err)
+		}
+		if !ok {
+			w.lost, g.opStaged = true, false
+			return fmt.Errorf("workspace %q: %w", w.ID, ErrNotOwner)
+		}
+	}
+	w.staged = true
+	w.LSN++
+	g.touched = append(g.touched, w)
+	return nil
+}
+
+func (w *workspace) emit(e readstate.Event) { w.events = append(w.events, e) }
+
+// flush writes what is staged, so that a seek of the store sees it.
+func (g *group) flush(ctx context.Context) error {
+	c := &g.changes
+	for _, p := range g.principals.take() {
+		c.Members = append(c.Members, MemberChange{MemberInfo: p, CreatedAt: g.clock})
+	}
+	c.Scopes = append(c.Scopes, g.scopes.take()...)
+	c.States = append(c.States, g.states.take()...)
+	c.Writers = append(c.Writers, g.writers.take()...)
+	c.Blocks = append(c.Blocks, g.blocks.take()...)
+	c.Operations = append(c.Operations, g.operations.take()...)
+	g.messages.take(c)
+	up, gone := g.mentions.take()
+	c.Mentions, c.Unmentions = append(c.Mentions, up...), append(c.Unmentions, gone...)
+	ups, goners := g.everyone.take()
+	c.NewEveryone = append(c.NewEveryone, ups...)
+	c.GoneEveryone = append(c.GoneEveryone, goners...)
+	targets, _ := g.targets.take() // a delivery is never deleted but by a trim
+	c.Targets = append(c.Targets, targets...)
+	if c.empty() {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := tx.Write(ctx, c); err != nil {
+		return broken("write", err)
+	}
+	c.reset()
+	return nil
+}
+
+// commits returns what the group did, one commit a workspace, and forgets it.
+func (g *group) commits() []Commit {
+	out := make([]Commit, 0, len(g.touched))
+	for _, w := range g.touched {
+		out = append(out, Commit{
+			Workspace: w.ID, LSN: w.LSN, Events: w.events, Messages: w.messages,
+		})
+	}
+	return out
+}
+
+// committed makes the group part of what is remembered.
+func (g *group) committed() {
+	for _, w := range g.touched {
+		w.before = w.WorkspaceRow
+		w.staged, w.isNew = false, false
+		w.events, w.messages = nil, nil
+	}
+	g.principals.commit()
+	g.memberKeys.commit()
+	g.scopes.commit()
+	g.scopeKeys.commit()
+	g.states.commit()
+	g.writers.commit()
+	g.blocks.commit()
+	g.blockedBy.commit()
+	g.clean()
+}
+
+// rolledBack forgets everything staged, and everything remembered: the store is read again.
+func (g *group) rolledBack() {
+	if g.tx != nil {
+		_ = g.tx.Rollback() // the transaction is lost either way
+	}
+	for _, w := range g.touched {
+		if w.isNew {
+			delete(g.workspaces, w.ID)
+			delete(g.byKey, w.Key)
+			continue
+		}
+		w.WorkspaceRow = w.before
+		w.staged = false
+		w.events, w.messages = nil, nil
+	}
+	g.principals.rollback()
+	g.memberKeys.rollback()
+	g.scopes.rollback()
+	g.scopeKeys.rollback()
+	g.states.rollback()
+	g.writers.rollback()
+	g.blocks.rollback()
+	g.blockedBy.rollback()
+	g.clean()
+}
+
+func (g *group) clean() {
+	g.tx = nil
+	g.operations.rollback() // an id that was free may be taken by the next group's message
+	g.touched = g.touched[:0]
+	g.messages.reset()
+	g.mentions.reset()
+	g.everyone.reset()
+	g.targets.reset()
+	g.changes.reset()
+	g.opStaged = false
+}
+
+func (c *Changes) empty() bool {
+	return len(c.NewWorkspaces)+len(c.Workspaces)+len(c.Members)+len(c.Scopes)+len(c.States)+
+		len(c.Writers)+len(c.NewMessages)+len(c.Messages)+len(c.Mentions)+len(c.Unmentions)+
+		len(c.Targets)+len(c.NewEveryone)+len(c.GoneEveryone)+len(c.Blocks)+len(c.Operations)+
+		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.GoneStates) == 0 &&
+		c.ForgetReceiptsBefore == 0
+}
+
+func (c *Changes) reset() { *c = Changes{} }

@@ -1,0 +1,340 @@
+package facts
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// needs collects what the operations of a group will look up, so that each kind is loaded by
+// one statement. It only ever saves statements.
+type needs struct {
+	members  map[WorkspaceKey][]readstate.MemberID
+	scopes   map[WorkspaceKey][]readstate.ScopeID
+	rows     []RowKey
+	writers  []RowKey
+	ops      []OpKey
+	messages map[readstate.ScopeKey][]string
+	blockers []readstate.MemberKey
+	removed  []BlockKey
+}
+
+func newNeeds() *needs {
+	return &needs{
+		members:  map[WorkspaceKey][]readstate.MemberID{},
+		scopes:   map[WorkspaceKey][]readstate.ScopeID{},
+		messages: map[readstate.ScopeKey][]string{},
+	}
+}
+
+func (n *needs) member(w *workspace, ids ...readstate.MemberID) {
+	for _, id := range ids {
+		if id != "" {
+			n.members[w.Key] = append(n.members[w.Key], id)
+		}
+	}
+}
+
+func (n *needs) scope(w *workspace, ids ...readstate.ScopeID) {
+	for _, id := range ids {
+		if id != "" {
+			n.scopes[w.Key] = append(n.scopes[w.Key], id)
+		}
+	}
+}
+
+// row asks for a member's row in a scope with the writer totals beside it.
+func (n *needs) row(s readstate.ScopeKey, m readstate.MemberKey) {
+	if s != 0 && m != 0 {
+		n.rows = append(n.rows, RowKey{s, m})
+		n.writers = append(n.writers, RowKey{s, m})
+	}
+}
+
+// prepare loads what the requests gather, first by id, then by key.
+func (g *group) prepare(ctx context.Context, requests []*request) error {
+	n := newNeeds()
+	for _, r := range requests {
+		if w := g.workspaces[r.workspace]; w != nil {
+			r.op.gather(w, n)
+		}
+	}
+	for w, ids := range n.members {
+		if err := g.loadMembers(ctx, w, ids); err != nil {
+			return err
+		}
+	}
+	for w, ids := range n.scopes {
+		if err := g.loadScopes(ctx, w, ids); err != nil {
+			return err
+		}
+	}
+	for _, r := range requests {
+		if w := g.workspaces[r.workspace]; w != nil {
+			r.op.resolve(g, w, n)
+		}
+	}
+	if err := g.loadRows(ctx, n.rows); err != nil {
+		return err
+	}
+	if err := g.loadWriters(ctx, n.writers); err != nil {
+		return err
+	}
+	if err := g.loadOps(ctx, n.ops); err != nil {
+		return err
+	}
+	if err := g.loadBlocks(ctx, n.removed); err != nil {
+		return err
+	}
+	for s, ids := range n.messages {
+		if err := g.loadMessages(ctx, s, ids); err != nil {
+			return err
+		}
+	}
+	return g.loadBlockers(ctx, n.blockers)
+}
+
+// unknown keeps the keys that the table has to ask the store for, each once.
+func unknown[K comparable, V any](t *table[K, V], keys []K) []K {
+	var out []K
+	seen := map[K]struct{}{}
+	for _, k := range keys {
+		if _, _, known := t.get(k); known {
+			continue
+		}
+		if _, ok := seen[k]; !ok {
+			seen[k] = struct{}{}
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (g *group) loadMembers(ctx context.Context, w WorkspaceKey, ids []readstate.MemberID) error {
+	names := make([]memberName, len(ids))
+	for i, id := range ids {
+		names[i] = memberName{w, id}
+	}
+	names = unknown(g.memberKeys, names)
+	if len(names) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	ask := make([]readstate.MemberID, len(names))
+	for i, n := range names {
+		ask[i] = n.id
+	}
+	rows, err := tx.MembersByID(ctx, w, ask)
+	if err != nil {
+		return broken("load members", err)
+	}
+	for _, r := range rows {
+		g.memberKeys.loaded(memberName{w, r.ID}, r.Key, true)
+		g.principals.loaded(r.Key, r, true)
+	}
+	for _, n := range names {
+		g.memberKeys.loaded(n, 0, false)
+	}
+	return nil
+}
+
+func (g *group) loadScopes(ctx context.Context, w WorkspaceKey, ids []readstate.ScopeID) error {
+	names := make([]scopeName, len(ids))
+	for i, id := range ids {
+		names[i] = scopeName{w, id}
+	}
+	names = unknown(g.scopeKeys, names)
+	if len(names) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	ask := make([]readstate.ScopeID, len(names))
+	for i, n := range names {
+		ask[i] = n.id
+	}
+	rows, err := tx.ScopesByID(ctx, w, ask)
+	if err != nil {
+		return broken("load scopes", err)
+	}
+	var parents []readstate.ScopeKey
+	for _, r := range rows {
+		g.scopeKeys.loaded(scopeName{w, r.Info.ID}, r.Info.Key, true)
+		g.scopes.loaded(r.Info.Key, r, true)
+		if r.Info.Parent != 0 {
+			parents = append(parents, r.Info.Parent)
+		}
+	}
+	for _, n := range names {
+		g.scopeKeys.loaded(n, 0, false)
+	}
+	return g.loadScopeKeys(ctx, parents)
+}
+
+func (g *group) loadScopeKeys(ctx context.Context, keys []readstate.ScopeKey) error {
+	keys = unknown(g.scopes, keys)
+	if len(keys) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Scopes(ctx, keys)
+	if err != nil {
+		return broken("load scopes", err)
+	}
+	for _, r := range rows {
+		g.scopes.loaded(r.Info.Key, r, true)
+	}
+	return nil
+}
+
+func (g *group) loadRows(ctx context.Context, keys []RowKey) error {
+	keys = unknown(g.states, keys)
+	if len(keys) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.States(ctx, keys)
+	if err != nil {
+		return broken("load rows", err)
+	}
+	for _, r := range rows {
+		g.states.loaded(r.RowKey, r, true)
+	}
+	for _, k := range keys {
+		g.states.loaded(k, StateRow{}, false)
+	}
+	return nil
+}
+
+func (g *group) loadWriters(ctx context.Context, keys []RowKey) error {
+	keys = unknown(g.writers, keys)
+	if len(keys) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Writers(ctx, keys)
+	if err != nil {
+		return broken("load writer totals", err)
+	}
+	for _, r := range rows {
+		g.writers.loaded(r.RowKey, r, true)
+	}
+	for _, k := range keys {
+		g.writers.loaded(k, WriterRow{}, false)
+	}
+	return nil
+}
+
+func (g *group) loadOps(ctx context.Context, keys []OpKey) error {
+	keys = slices.DeleteFunc(unknown(g.operations, keys), func(k OpKey) bool {
+		_, ok := g.messages.byOp[k]
+		return ok
+	})
+	if len(keys) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	messages, err := tx.MessagesByOp(ctx, keys)
+	if err != nil {
+		return broken("load operations", err)
+	}
+	for _, m := range messages {
+		g.messages.loaded(m)
+	}
+	receipts, err := tx.Operations(ctx, keys)
+	if err != nil {
+		return broken("load receipts", err)
+	}
+	for _, r := range receipts {
+		g.operations.loaded(r.OpKey, r, true)
+	}
+	for _, k := range keys {
+		g.operations.loaded(k, OperationRow{}, false)
+	}
+	return nil
+}
+
+func (g *group) loadMessages(ctx context.Context, s readstate.ScopeKey, ids []string) error {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, ok := g.messages.byID[messageName{s, id}]
+		return ok
+	})
+	if len(ids) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.MessagesByID(ctx, s, ids)
+	if err != nil {
+		return broken("load messages", err)
+	}
+	for _, m := range rows {
+		g.messages.loaded(m)
+	}
+	return nil
+}
+
+func (g *group) loadBlocks(ctx context.Context, keys []BlockKey) error {
+	keys = unknown(g.blocks, keys)
+	if len(keys) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Blocks(ctx, keys)
+	if err != nil {
+		return broken("load revision blocks", err)
+	}
+	for _, r := range rows {
+		g.blocks.loaded(r.BlockKey, r, true)
+	}
+	for _, k := range keys {
+		g.blocks.loaded(k, BlockRow{BlockKey: k}, false)
+	}
+	return nil
+}
+
+func (g *group) loadBlockers(ctx context.Context, members []readstate.MemberKey) error {
+	members = unknown(g.blockedBy, members)
+	if len(members) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	pairs, err := tx.BlockedBy(ctx, members)
+	if err != nil {
+		return broken("load blocks", err)
+	}
+	others := map[readstate.MemberKey][]readstate.MemberKey{}
+	for _, p := range pairs {
+		others[p.Member] = append(others[p.Member], p.Other)
+	}
+	for _, m := range members {
+		g.blockedBy.loaded(m, others[m], len(others[m]) > 0)
+	}
+	return nil
+}

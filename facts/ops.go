@@ -1,0 +1,268 @@
+package facts
+
+import (
+	"encoding/json"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// Actor is who asks for an operation. The zero value is the system itself. A trusted actor is a
+// service or admin of the workspace; anyone else acts as themself only.
+type Actor struct {
+	Member  readstate.MemberID
+	Trusted bool
+}
+
+// Optional fields are pointers; nil leaves the stored value as it is.
+
+// PutWorkspace creates or renames a workspace.
+type PutWorkspace struct {
+	ID   readstate.WorkspaceID
+	Name string
+}
+
+// PutMember creates or changes a member.
+type PutMember struct {
+	ID          readstate.MemberID
+	Agent       *bool
+	DisplayName *string
+	Avatar      *string
+	Active      *bool
+}
+
+// PutSettings changes a member's own settings.
+type PutSettings struct {
+	Member  readstate.MemberID
+	Badge   *readstate.BadgeDisplay
+	Private *bool
+}
+
+// EraseMember renames a member's identity to a stable pseudonym. Ranks keep pointing to it, so
+// that no count changes; memberships go, payloads are cleared in batches after it.
+type EraseMember struct{ Member readstate.MemberID }
+
+// SetBlock blocks or unblocks another member; idempotent. At most MaxBlocks a member.
+type SetBlock struct {
+	Member  readstate.MemberID
+	Other   readstate.MemberID
+	Blocked bool
+}
+
+// PutScope creates or changes a scope. Type, Parent and RootMessage are fixed at creation:
+// another value is ErrMismatch. A thread's parent must be a channel or dm.
+type PutScope struct {
+	ID          readstate.ScopeID
+	Type        readstate.ScopeType
+	Name        *string
+	Parent      readstate.ScopeID
+	RootMessage string
+	History     *readstate.History
+	Archived    *bool
+	Tags        *[]string
+}
+
+// PutMembership joins a member to a scope, or changes a membership.
+type PutMembership struct {
+	Scope  readstate.ScopeID
+	Member readstate.MemberID
+	// Level and Until set the notification together; Until in milliseconds, zero for no end.
+	Level     *readstate.Level
+	Until     int64
+	Visible   *bool
+	Effective *readstate.Revision
+	Read      *readstate.Revision
+	// CreateMember makes an unknown member instead of refusing it.
+	CreateMember bool
+	// MustBeJoined refuses with ErrNotFound instead of joining: a member may change a
+	// membership of their own and not make one.
+	MustBeJoined bool
+}
+
+// Leave ends a membership; idempotent.
+type Leave struct {
+	Scope  readstate.ScopeID
+	Member readstate.MemberID
+}
+
+// SetFollow follows a thread or watches a task, or stops; idempotent.
+type SetFollow struct {
+	Scope     readstate.ScopeID
+	Member    readstate.MemberID
+	Following bool
+}
+
+// Post appends an entry.
+type Post struct {
+	Scope         readstate.ScopeID
+	OpID          string
+	Author        readstate.MemberID
+	Principal     readstate.MemberID // empty: the author
+	MessageID     string             // empty: made by the store
+	Kind          string             // empty: text
+	Readable      *bool              // nil: the kind decides
+	Mentions      []readstate.MemberID
+	Everyone      bool
+	Broadcast     bool // thread reply that is an entry of the channel too
+	ReplyTo       string
+	LocalID       string
+	Baseline      bool // history: a seq and no revision
+	Silent        bool
+	AdvanceCursor *readstate.Revision // "send and read what I saw"
+	Payload       json.RawMessage
+	ExpiresAt     int64 // milliseconds, zero for never
+	By            Actor
+	CreateMembers bool // unknown author, principal and mentions are created
+}
+
+// Edit changes mentions or payload of a live message; nil leaves a part as it is.
+type Edit struct {
+	Scope    readstate.ScopeID
+	Message  string
+	OpID     string
+	Mentions *[]readstate.MemberID
+	Everyone *bool
+	Payload  *json.RawMessage
+	By       Actor
+}
+
+// Remove deletes a message; a broadcast reply goes from both logs.
+type Remove struct {
+	Scope   readstate.ScopeID
+	Message string
+	OpID    string
+	By      Actor
+}
+
+// Rewind removes every entry with a seq above Through, from the newest down.
+type Rewind struct {
+	Scope   readstate.ScopeID
+	OpID    string
+	Through readstate.Seq
+	By      Actor
+}
+
+// TrimScope raises the floor: entries with a seq at or below Through go for good.
+type TrimScope struct {
+	Scope   readstate.ScopeID
+	OpID    string
+	Through readstate.Seq
+	By      Actor
+}
+
+// Move removes messages here and appends them to another scope in one commit. They get new
+// revisions there only when Counted.
+type Move struct {
+	Scope    readstate.ScopeID
+	OpID     string
+	Messages []string
+	To       readstate.ScopeID
+	Counted  bool
+	By       Actor
+}
+
+// MarkRead advances a cursor. Through names a message instead of a revision: the newest
+// revision at or before it. At least one of Revision, Through and ActivitySeq is set.
+type MarkRead struct {
+	Scope       readstate.ScopeID
+	Member      readstate.MemberID
+	Revision    *readstate.Revision
+	Through     string
+	Version     *uint64
+	ActivitySeq *readstate.Seq
+	Threads     []ThreadRead
+	Trusted     bool
+}
+
+// ThreadRead is what was observed of a thread together with a read of its channel.
+type ThreadRead struct {
+	Scope    readstate.ScopeID
+	Revision readstate.Revision
+	Version  *uint64
+}
+
+// MarkUnread sets the sticky manual mark. FromMessage names a message instead of a revision.
+type MarkUnread struct {
+	Scope       readstate.ScopeID
+	Member      readstate.MemberID
+	From        readstate.Revision
+	FromMessage string
+	Version     *uint64
+}
+
+// Receipt answers an append-like operation.
+type Receipt struct {
+	MessageID string             `json:"messageId,omitempty"`
+	Seq       readstate.Seq      `json:"seq,omitempty"`
+	Revision  readstate.Revision `json:"contentRevision,omitempty"`
+	// Channel is the copy of a broadcast reply.
+	Channel *ChannelCopy  `json:"channel,omitempty"`
+	Removed int           `json:"removed,omitempty"` // entries taken back by a rewind or trim
+	LSN     readstate.LSN `json:"lsn"`
+	// Duplicate says that the operation had been accepted before; nothing changed now.
+	Duplicate bool `json:"-"`
+}
+
+// ChannelCopy is where a broadcast reply stands in the channel.
+type ChannelCopy struct {
+	Seq      readstate.Seq      `json:"seq"`
+	Revision readstate.Revision `json:"contentRevision,omitempty"`
+}
+
+// Setting answers an operation that is idempotent by content.
+type Setting struct {
+	Outcome readstate.Outcome
+	LSN     readstate.LSN
+}
+
+// ReadResult answers MarkRead and MarkUnread with the state that is in force now. A conflict
+// is such an answer too: the operation then returns it together with ErrConflict.
+type ReadResult struct {
+	Outcome readstate.Outcome
+	Head    readstate.Revision
+	Row     readstate.Row
+	LSN     readstate.LSN
+}
+
+// Commit is what a group did to one workspace, in the order in which it happened.
+type Commit struct {
+	Workspace readstate.WorkspaceID
+	LSN       readstate.LSN
+	Events    []readstate.Event
+	Messages  []MessageChange
+}
+
+// MessageOp says what happened to a message.
+type MessageOp uint8
+
+const (
+	MessageAdded MessageOp = iota + 1
+	MessageEdited
+	MessageRemoved
+)
+
+// MessageChange is the message behind an event, for those who watch a scope's messages.
+type MessageChange struct {
+	Op      MessageOp
+	Scope   readstate.ScopeKey
+	ScopeID readstate.ScopeID
+	Message Message
+}
+
+// Message is a message with its members' ids, as readers see it.
+type Message struct {
+	ID        string
+	Seq       readstate.Seq
+	Revision  readstate.Revision
+	Author    readstate.MemberID
+	Principal readstate.MemberID
+	Kind      string
+	Mentions  []readstate.MemberID
+	Everyone  bool
+	Silent    bool
+	ReplyTo   string
+	LocalID   string
+	ExpiresAt int64
+	CreatedAt int64
+	EditedAt  int64
+	Payload   json.RawMessage
+}

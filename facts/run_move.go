@@ -1,0 +1,144 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+type move struct{ Move }
+
+func (o *move) name() string { return "move" }
+func (o *move) rows() int    { return 8 * len(o.Messages) }
+
+func (o *move) gather(w *workspace, n *needs) {
+	n.scope(w, o.Scope, o.To)
+	n.member(w, o.By.Member)
+}
+
+func (o *move) resolve(g *group, w *workspace, n *needs) {
+	if scope, ok, _ := g.scopeKeys.get(scopeName{w.Key, o.Scope}); ok {
+		n.messages[scope] = append(n.messages[scope], o.Messages...)
+	}
+}
+
+// run moves all of the messages or none. Those who had read them keep that at the source; at
+// the target nobody has anything new to read unless the move is counted.
+func (o *move) run(ctx context.Context, g *group, w *workspace) (any, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	from, err := g.scope(ctx, w, o.Scope)
+	if err != nil {
+		return nil, err
+	}
+	actor, err := g.actorKey(ctx, w, o.By)
+	if err != nil {
+		return nil, err
+	}
+	key, d := OpKey{w.Key, actor, o.OpID}, digest(o.Move)
+	if r, found, err := g.repeated(ctx, key, d, w); found || err != nil {
+		return r, err
+	}
+	to, err := g.scope(ctx, w, o.To)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range []ScopeRow{from, to} {
+		if t := s.Info.Type; t == readstate.Session || t == readstate.Task {
+			return nil, fmt.Errorf("%w: nothing moves out of or into a %s", ErrInvalid, t)
+		}
+	}
+	entries, err := o.entries(ctx, g, from, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.touch(ctx, w); err != nil {
+		return nil, err
+	}
+	copies := make([]MessageRow, len(entries))
+	for i, m := range entries {
+		copies[i] = *m
+	}
+	if err := g.removeEntries(ctx, w, entries); err != nil {
+		return nil, err
+	}
+	for _, c := range copies {
+		if err := o.arrive(ctx, g, w, to.Info.Key, c); err != nil {
+			return nil, err
+		}
+	}
+	r := Receipt{LSN: w.LSN}
+	return r, g.keep(key, d, r)
+}
+
+func (o *move) check() error {
+	if err := CheckID("opId", o.OpID); err != nil {
+		return err
+	}
+	if len(o.Messages) == 0 || len(o.Messages) > MaxMoved {
+		return fmt.Errorf("%w: 1 to %d messages move at a time", ErrInvalid, MaxMoved)
+	}
+	if o.Scope == o.To {
+		return fmt.Errorf("%w: source and target are one scope", ErrInvalid)
+	}
+	for i, id := range o.Messages {
+		if slices.Contains(o.Messages[:i], id) {
+			return fmt.Errorf("%w: message %q is named twice", ErrInvalid, id)
+		}
+	}
+	return nil
+}
+
+// entries finds the messages, in order of seq. One that is gone, or whose id is taken at the
+// target, refuses the whole move.
+func (o *move) entries(
+	ctx context.Context, g *group, from, to ScopeRow,
+) ([]*MessageRow, error) {
+	if err := g.loadMessages(ctx, from.Info.Key, o.Messages); err != nil {
+		return nil, err
+	}
+	if err := g.loadMessages(ctx, to.Info.Key, o.Messages); err != nil {
+		return nil, err
+	}
+	out := make([]*MessageRow, 0, len(o.Messages))
+	for _, id := range o.Messages {
+		m, err := g.liveMessage(ctx, from.Info.Key, id)
+		if err != nil {
+			return nil, err
+		}
+		if _, taken := g.messages.byID[messageName{to.Info.Key, id}]; taken {
+			return nil, fmt.Errorf("message %q exists in %q: %w", id, o.To, ErrMismatch)
+		}
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *MessageRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	return out, nil
+}
+
+// arrive appends one moved message. Uncounted it is history: no revision, nobody is named.
+func (o *move) arrive(
+	ctx context.Context, g *group, w *workspace, to readstate.ScopeKey, m MessageRow,
+) error {
+	scope, err := g.scopeByKey(ctx, to)
+	if err != nil {
+		return err
+	}
+	readable := o.Counted && m.Revision > 0
+	m.Live, m.Peer, m.Thread = true, Place{}, 0
+	m.Op, m.OpDigest, m.LocalID = OpKey{}, Digest{}, ""
+	m.Revision, m.Recipients = 0, nil
+	if !readable {
+		m.Named, m.Everyone = nil, false
+	} else if scope.Info.Type == readstate.Thread {
+		p := post{}
+		if err := p.follow(ctx, g, w, &scope, draft{author: m.Author, named: m.Named}); err != nil {
+			return err
+		}
+	}
+	_, err = g.appendEntry(ctx, w, scope, m, readable)
+	return err
+}

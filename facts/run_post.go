@@ -1,0 +1,424 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// kindsReadable says for each kind of entry whether it is readable when the sender does not say.
+var kindsReadable = map[string]bool{
+	"text": true, "media": true, "error": true,
+	"reasoning": false, "tool": false, "usage": false, "metadata": false, "prompt": false,
+	"system": false,
+}
+
+type post struct{ Post }
+
+func (o *post) name() string { return "post" }
+func (o *post) rows() int    { return 4 + 2*len(o.Mentions) }
+
+func (o *post) gather(w *workspace, n *needs) {
+	n.member(w, o.Author, o.Principal)
+	n.member(w, o.Mentions...)
+	n.scope(w, o.Scope)
+}
+
+func (o *post) resolve(g *group, w *workspace, n *needs) {
+	scope, ok, _ := g.scopeKeys.get(scopeName{w.Key, o.Scope})
+	author, known, _ := g.memberKeys.get(memberName{w.Key, o.Author})
+	if !ok || !known {
+		return
+	}
+	n.ops = append(n.ops, OpKey{w.Key, author, o.OpID})
+	row, _, _ := g.scopes.get(scope)
+	head := readstate.BlockOf(row.Ranks.Head)
+	n.removed = append(n.removed, BlockKey{RemovedSet, scope, head}, BlockKey{EveryoneSet, scope, head})
+	for _, id := range append([]readstate.MemberID{o.Author, o.Principal}, o.Mentions...) {
+		if m, ok, _ := g.memberKeys.get(memberName{w.Key, id}); ok {
+			n.row(scope, m)
+			n.row(row.Info.Parent, m)
+			n.blockers = append(n.blockers, m)
+		}
+	}
+}
+
+// draft is a message whose members are known and which nothing speaks against.
+type draft struct {
+	author, principal readstate.MemberKey
+	named             []readstate.MemberKey
+	readable          bool
+	op                OpKey
+	digest            Digest
+}
+
+func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	scope, err := g.scope(ctx, w, o.Scope)
+	if err != nil {
+		return nil, err
+	}
+	author, err := g.ensureMember(ctx, w, o.Author, o.CreateMembers)
+	if err != nil {
+		return nil, err
+	}
+	d := draft{author: author.Key, op: OpKey{w.Key, author.Key, o.OpID}, digest: digest(o.Post)}
+	if r, found, err := g.repeated(ctx, d.op, d.digest, w); found || err != nil {
+		return r, err
+	}
+	if err := o.resolveDraft(ctx, g, w, scope, &d); err != nil {
+		return nil, err
+	}
+	if err := o.unused(ctx, g, scope); err != nil {
+		return nil, err
+	}
+	if err := g.touch(ctx, w); err != nil {
+		return nil, err
+	}
+	return o.append(ctx, g, w, scope, d)
+}
+
+// check refuses what no state could accept.
+func (o *post) check() error {
+	if err := CheckID("opId", o.OpID); err != nil {
+		return err
+	}
+	for what, id := range map[string]string{"messageId": o.MessageID, "localId": o.LocalID, "replyTo": o.ReplyTo} {
+		if id == "" {
+			continue
+		}
+		if err := CheckID(what, id); err != nil {
+			return err
+		}
+	}
+	if o.Kind == "" {
+		o.Kind = "text"
+	}
+	if _, ok := kindsReadable[o.Kind]; !ok {
+		return fmt.Errorf("%w: unknown kind %q", ErrInvalid, o.Kind)
+	}
+	if len(o.Mentions) > MaxMentions {
+		return fmt.Errorf("%w: a message names at most %d members", ErrInvalid, MaxMentions)
+	}
+	if err := checkPayload(o.Payload); err != nil {
+		return err
+	}
+	if o.ExpiresAt < 0 {
+		return fmt.Errorf("%w: expiresAt before 1970", ErrInvalid)
+	}
+	return nil
+}
+
+func checkPayload(p []byte) error {
+	if len(p) > MaxPayloadBytes {
+		return fmt.Errorf("%w: payload is larger than %d bytes", ErrInvalid, MaxPayloadBytes)
+	}
+	if len(p) > 0 && (!utf8.Valid(p) || !json.Valid(p)) {
+		return fmt.Errorf("%w: payload is not JSON in UTF-8", ErrInvalid)
+	}
+	return nil
+}
+
+// resolveDraft finds everyone the message is about, and checks it against the scope.
+func (o *post) resolveDraft(
+	ctx context.Context, g *group, w *workspace, s ScopeRow, d *draft,
+) error {
+	if !o.By.Trusted && o.By.Member != "" {
+		ok, err := g.sees(ctx, s, d.author)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("scope %q: %w", o.Scope, ErrNotFound)
+		}
+	}
+	if o.Broadcast && s.Info.Type != readstate.Thread {
+		return fmt.Errorf("%w: only a thread's reply is broadcast", ErrInvalid)
+	}
+	if o.AdvanceCursor != nil && *o.AdvanceCursor > s.Ranks.Head {
+		return fmt.Errorf("%w: observed revision %d is above %d",
+			ErrFuture, *o.AdvanceCursor, s.Ranks.Head)
+	}
+	d.readable = kindsReadable[o.Kind]
+	set(&d.readable, o.Readable)
+	if o.Baseline {
+		d.readable = false
+	}
+	if o.Principal != "" && o.Principal != o.Author {
+		p, err := g.ensureMember(ctx, w, o.Principal, o.CreateMembers)
+		if err != nil {
+			return err
+		}
+		d.principal = p.Key
+	}
+	var err error
+	d.named, err = g.named(ctx, w, o.Mentions, o.CreateMembers)
+	return err
+}
+
+// named resolves mentions, each once, in the order given.
+func (g *group) named(
+	ctx context.Context, w *workspace, ids []readstate.MemberID, create bool,
+) ([]readstate.MemberKey, error) {
+	var out []readstate.MemberKey
+	seen := make(map[readstate.MemberKey]struct{}, len(ids))
+	for _, id := range ids {
+		m, err := g.ensureMember(ctx, w, id, create)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := seen[m.Key]; !ok {
+			seen[m.Key] = struct{}{}
+			out = append(out, m.Key)
+		}
+	}
+	return out, nil
+}
+
+// unused refuses a message id or local id that another message has.
+func (o *post) unused(ctx context.Context, g *group, s ScopeRow) error {
+	if o.MessageID != "" {
+		m, err := g.message(ctx, s.Info.Key, o.MessageID)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			return fmt.Errorf("message %q exists: %w", o.MessageID, ErrMismatch)
+		}
+	}
+	if o.LocalID == "" {
+		return nil
+	}
+	if _, ok := g.messages.byLocal[messageName{s.Info.Key, o.LocalID}]; ok {
+		return fmt.Errorf("local id %q is taken: %w", o.LocalID, ErrMismatch)
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.MessagesByLocalID(ctx, s.Info.Key, []string{o.LocalID})
+	if err != nil {
+		return broken("load messages", err)
+	}
+	if len(rows) > 0 {
+		return fmt.Errorf("local id %q is taken: %w", o.LocalID, ErrMismatch)
+	}
+	return nil
+}
+
+// append stages the message. The order is that of the events: follows, then the sender's own
+// read, then the entry itself, then its copy in the channel.
+func (o *post) append(
+	ctx context.Context, g *group, w *workspace, s ScopeRow, d draft,
+) (any, error) {
+	if s.Info.Type == readstate.Thread && d.readable {
+		if err := o.follow(ctx, g, w, &s, d); err != nil {
+			return nil, err
+		}
+	}
+	if o.AdvanceCursor != nil {
+		if err := o.advance(ctx, g, w, s, d.author); err != nil {
+			return nil, err
+		}
+	}
+	id := o.MessageID
+	if id == "" {
+		id = g.newID()
+	}
+	row := MessageRow{
+		ID: id, Kind: o.Kind, Author: d.author, Principal: d.principal, Named: d.named,
+		Everyone: o.Everyone, Live: true, Silent: o.Silent, ReplyTo: o.ReplyTo,
+		Op: d.op, OpDigest: d.digest, LocalID: o.LocalID, ExpiresAt: o.ExpiresAt,
+		CreatedAt: g.clock, Payload: o.Payload,
+	}
+	entry, err := g.appendEntry(ctx, w, s, row, d.readable)
+	if err != nil {
+		return nil, err
+	}
+	out := Receipt{MessageID: id, Seq: entry.Seq, Revision: entry.Revision, LSN: w.LSN}
+	if !o.Broadcast {
+		return out, nil
+	}
+	channel, err := g.scopeByKey(ctx, s.Info.Parent)
+	if err != nil {
+		return nil, err
+	}
+	row.Op, row.OpDigest, row.LocalID, row.Peer = OpKey{}, Digest{}, "", entry.Place
+	twin, err := g.appendEntry(ctx, w, channel, row, d.readable)
+	if err != nil {
+		return nil, err
+	}
+	entry.Peer = twin.Place
+	g.messages.change(entry)
+	out.Channel = &ChannelCopy{Seq: twin.Seq, Revision: twin.Revision}
+	return out, nil
+}
+
+// follow makes those follow the thread whom a reply concerns: who wrote the root, who writes
+// now, and whom it names.
+func (o *post) follow(ctx context.Context, g *group, w *workspace, s *ScopeRow, d draft) error {
+	var who []readstate.MemberKey
+	if s.Info.RootMessage != "" {
+		root, err := g.message(ctx, s.Info.Parent, s.Info.RootMessage)
+		if err != nil {
+			return err
+		}
+		if root != nil {
+			who = append(who, root.Author)
+		}
+	}
+	who = append(append(who, d.author), d.named...)
+	return g.autoFollow(ctx, w, s, who)
+}
+
+// advance is "send and read what I saw". It does nothing for a sender without a row here, and
+// never clears a manual mark.
+func (o *post) advance(
+	ctx context.Context, g *group, w *workspace, s ScopeRow, author readstate.MemberKey,
+) error {
+	row, exists, err := g.state(ctx, RowKey{s.Info.Key, author})
+	if err != nil {
+		return err
+	}
+	ok, err := g.inReach(ctx, s, row, exists)
+	if err != nil || !ok {
+		return err
+	}
+	out, err := row.Row.MarkRead(s.Ranks.Head, readstate.ReadCommand{Revision: *o.AdvanceCursor})
+	if err != nil || out == readstate.Unchanged {
+		return err
+	}
+	if err := g.movePoint(ctx, s, &row); err != nil {
+		return err
+	}
+	return g.storeRow(ctx, w, s, row)
+}
+
+// repeated answers an operation id that was used before: with the original receipt for the same
+// body, else with ErrMismatch.
+func (g *group) repeated(
+	ctx context.Context, key OpKey, d Digest, w *workspace,
+) (any, bool, error) {
+	m, op, found, err := g.receipt(ctx, key)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	if m == nil {
+		return g.replayed(op, d)
+	}
+	if m.OpDigest != d {
+		return nil, true, fmt.Errorf("operation %q: %w", key.ID, ErrMismatch)
+	}
+	out := Receipt{
+		MessageID: m.ID, Seq: m.Seq, Revision: m.Revision, LSN: w.LSN, Duplicate: true,
+	}
+	if m.Peer.Scope != 0 {
+		twin, err := g.messageAt(ctx, m.Peer)
+		if err != nil {
+			return nil, true, err
+		}
+		out.Channel = &ChannelCopy{Seq: m.Peer.Seq}
+		if twin != nil {
+			out.Channel.Revision = twin.Revision
+		}
+	}
+	return out, true, nil
+}
+
+// appendEntry gives a row its place at the end of a scope's log and counts it for everyone it
+// touches. It returns the stored row.
+func (g *group) appendEntry(
+	ctx context.Context, w *workspace, s ScopeRow, row MessageRow, readable bool,
+) (*MessageRow, error) {
+	s.Ranks.LatestSeq++
+	row.Place = Place{s.Info.Key, s.Ranks.LatestSeq}
+	if readable {
+		s.Ranks.Head++
+		row.Revision = s.Ranks.Head
+		s.Ranks.Replies++
+		if err := g.raiseWriters(ctx, &row); err != nil {
+			return nil, err
+		}
+		if err := g.countPosted(ctx, s, &row); err != nil {
+			return nil, err
+		}
+	} else {
+		row.AuthorRank, row.PrincipalRank = 0, 0
+	}
+	s.Ranks.LastLSN = w.LSN
+	s.Ranks.Latest = readstate.Latest{ID: row.ID, At: row.CreatedAt}
+	s.Ranks.LastActivityAt = row.CreatedAt
+	g.scopes.put(s.Info.Key, s)
+	stored := g.messages.add(row)
+	w.emit(readstate.MessageEvent{
+		Scope: row.Scope, Seq: row.Seq, Revision: row.Revision, ID: row.ID, At: row.CreatedAt,
+		Author: row.Author, AuthorRank: row.AuthorRank, Principal: row.Principal,
+		PrincipalRank: row.PrincipalRank, Named: slices.Clone(row.Named),
+		Recipients: slices.Clone(row.Recipients), Everyone: row.Everyone,
+	})
+	return stored, g.announce(ctx, w, s, MessageAdded, stored)
+}
+
+// raiseWriters gives the entry its ranks.
+func (g *group) raiseWriters(ctx context.Context, row *MessageRow) error {
+	author, err := g.writer(ctx, RowKey{row.Scope, row.Author})
+	if err != nil {
+		return err
+	}
+	author.Writer.AuthorHead++
+	row.AuthorRank = author.Writer.AuthorHead
+	g.writers.put(author.RowKey, author)
+	row.PrincipalRank = 0
+	if row.Principal == 0 {
+		return nil
+	}
+	principal, err := g.writer(ctx, RowKey{row.Scope, row.Principal})
+	if err != nil {
+		return err
+	}
+	principal.Writer.PrincipalHead++
+	row.PrincipalRank = principal.Writer.PrincipalHead
+	g.writers.put(principal.RowKey, principal)
+	return nil
+}
+
+// countPosted stages what a new readable entry changes beside the log: the rows it touches, its
+// mention rows, the everyone set.
+func (g *group) countPosted(ctx context.Context, s ScopeRow, row *MessageRow) error {
+	t := s.Info.Type
+	m := readstate.Message{Revision: row.Revision, Everyone: row.Everyone}
+	for _, c := range row.concerned() {
+		key := RowKey{row.Scope, c.member}
+		if c.role.Named && (!t.Targeted() || c.role.Recipient) {
+			g.putMention(row, c, true)
+		}
+		if c.role.Recipient && !c.role.Neutral(t) {
+			g.targets.set(mentionKey{key, row.Revision}, TargetRow{
+				RowKey: key, Revision: row.Revision, Author: row.Author, Live: true,
+			}, true)
+		}
+		state, exists, err := g.state(ctx, key)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			continue
+		}
+		before := state.Row.Point
+		state.Row.Point.Post(t, m, c.role)
+		if state.Row.Point != before {
+			g.states.put(key, state)
+		}
+	}
+	if !row.Everyone {
+		return nil
+	}
+	g.setEveryone(row, true)
+	return g.mark(ctx, EveryoneSet, row.Scope, row.Revision, true)
+}

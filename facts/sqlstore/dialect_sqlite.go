@@ -1,0 +1,105 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	sqlite "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+)
+
+// sqliteDialect speaks to SQLite. A transaction that writes takes the write lock at once, so
+// that it never has to give up half way.
+var sqliteDialect = &dialect{
+	name:         "sqlite",
+	begin:        "BEGIN IMMEDIATE",
+	beginRead:    "BEGIN",
+	commit:       "COMMIT",
+	rollback:     "ROLLBACK",
+	keys:         sqliteKeys,
+	placeholders: func(text string) string { return text },
+	insert:       sqliteInsert,
+	update:       sqliteUpdate,
+	remove:       sqliteRemove,
+	classify:     sqliteClassify,
+}
+
+// sqliteKeys names the columns k1, k2 and so on.
+func sqliteKeys(n, width int) string {
+	return "(SELECT " + keyColumns(width, "column%d AS k%d") + " FROM (VALUES " + tuples(n, width) + "))"
+}
+
+func keyColumns(width int, format string) string {
+	var b strings.Builder
+	for i := 1; i <= width; i++ {
+		if i > 1 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, format, i, i)
+	}
+	return b.String()
+}
+
+func sqliteInsert(in insertion, n int) string {
+	var b strings.Builder
+	b.WriteString("INSERT INTO " + in.table + " (" + strings.Join(in.columns, ", ") + ") VALUES ")
+	b.WriteString(tuples(n, len(in.columns)))
+	if in.ignore {
+		b.WriteString(" ON CONFLICT DO NOTHING")
+	}
+	if len(in.update) == 0 {
+		return b.String()
+	}
+	b.WriteString(" ON CONFLICT (" + strings.Join(in.columns[:in.keys], ", ") + ") DO UPDATE SET ")
+	for i, c := range in.update {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(c + " = excluded." + c)
+	}
+	return b.String()
+}
+
+func sqliteUpdate(ch change, n int) string {
+	var b strings.Builder
+	b.WriteString("UPDATE " + ch.table + " AS t SET ")
+	for i, c := range ch.columns[ch.keys:] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s = k.k%d", c, ch.keys+i+1)
+	}
+	b.WriteString(" FROM " + sqliteKeys(n, len(ch.columns)) + " AS k WHERE ")
+	for i, c := range ch.columns[:ch.keys] {
+		if i > 0 {
+			b.WriteString(" AND ")
+		}
+		fmt.Fprintf(&b, "t.%s = k.k%d", c, i+1)
+	}
+	return b.String()
+}
+
+func sqliteRemove(table string, columns []string, n int) string {
+	return "DELETE FROM " + table + " WHERE (" + strings.Join(columns, ", ") + ") IN (VALUES " +
+		tuples(n, len(columns)) + ")"
+}
+
+// sqliteClassify looks at the primary code; extended codes only refine it.
+func sqliteClassify(err error) failure {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return failureOther
+	}
+	switch e.Code() & 0xff {
+	case sqlitelib.SQLITE_FULL:
+		return failureFull
+	case sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_LOCKED:
+		return failureBusy
+	case sqlitelib.SQLITE_CORRUPT, sqlitelib.SQLITE_NOTADB:
+		return failureCorrupt
+	case sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM:
+		return failureReadOnly
+	}
+	return failureOther
+}

@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/tidemark-im/tidemark/facts"
+)
+
+// Options configure a store. The zero value is right for a server.
+type Options struct {
+	// Readers is the number of read transactions at a time; 4 when zero.
+	Readers int
+	// BusyTimeout is how long a statement waits for a lock of another process, 5 s when zero.
+	// The owner is alone, but for a backup.
+	BusyTimeout time.Duration
+	// MaxBytes bounds the size of the database file, zero for the disk's size. A commit beyond
+	// it fails like one on a full disk.
+	MaxBytes int64
+	// OnStatement, where set, is called with every statement before it runs.
+	OnStatement func(ctx context.Context, query string)
+	// Unsafe leaves out the sync after a commit: a crash of the machine may lose what was
+	// acknowledged. For benchmarks.
+	Unsafe bool
+}
+
+// Store implements facts.Store on a database of database/sql.
+type Store struct {
+	d       *dialect
+	writer  *pool
+	readers *pool
+	owner   io.Closer
+
+	once     sync.Once
+	closeErr error
+}
+
+var _ facts.Store = (*Store)(nil)
+
+// TakeOver implements facts.Store.
+func (st *Store) TakeOver(ctx context.Context) ([]facts.WorkspaceRow, error) {
+	t, err := st.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("take over: %w", err)
+	}
+	defer t.Rollback()
+	if _, err := t.exec(ctx, raiseTerms, 0); err != nil {
+		return nil, err
+	}
+	rows, err := t.Workspaces(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("take over: %w", err)
+	}
+	if err := t.Commit(ctx); err != nil {
+		return nil, fmt.Errorf("take over: %w", err)
+	}
+	return rows, nil
+}
+
+// Fences implements facts.Store. It holds the write lock while it reads.
+func (st *Store) Fences(
+	ctx context.Context, keys []facts.WorkspaceKey,
+) (map[facts.WorkspaceKey]facts.Fence, error) {
+	t, err := st.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("fences: %w", err)
+	}
+	defer t.Rollback()
+	return t.fences(ctx, keys)
+}
+
+// Close implements facts.Store. It gives the ownership up last.
+func (st *Store) Close() error {
+	st.once.Do(func() {
+		err := errors.Join(st.readers.close(), st.writer.close())
+		if err = errors.Join(err, st.owner.Close()); err != nil {
+			st.closeErr = st.d.fail("close", err)
+		}
+	})
+	return st.closeErr
+}

@@ -1,0 +1,105 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-im/tidemark/facts"
+)
+
+// Statements that frame transactions.
+var (
+	beginTx    = register(&statement{name: "begin", text: func(d *dialect, _ int) string { return d.begin }})
+	beginView  = register(&statement{name: "begin view", text: func(d *dialect, _ int) string { return d.beginRead }})
+	commitTx   = register(&statement{name: "commit", text: func(d *dialect, _ int) string { return d.commit }})
+	rollbackTx = register(&statement{name: "roll back", text: func(d *dialect, _ int) string { return d.rollback }})
+)
+
+// tx is the writing transaction. It runs on the one writing session, which it holds until its
+// end.
+type tx struct {
+	*session
+	store *Store
+}
+
+// Begin implements facts.Store. It waits for the transaction before it to end.
+func (st *Store) Begin(ctx context.Context) (facts.Tx, error) {
+	return st.begin(ctx)
+}
+
+func (st *Store) begin(ctx context.Context) (*tx, error) {
+	s, err := st.writer.take(ctx)
+	if err != nil {
+		return nil, st.d.fail("begin", err)
+	}
+	s.broken = nil
+	if _, err := s.exec(ctx, beginTx, 0); err != nil {
+		st.writer.drop(s)
+		return nil, err
+	}
+	return &tx{session: s, store: st}, nil
+}
+
+// Commit implements facts.Tx. A context that has ended by now commits nothing; from here on it
+// is not looked at any more.
+func (t *tx) Commit(ctx context.Context) error {
+	if err := ctx.Err(); err != nil && t.broken == nil {
+		t.broken = err
+	}
+	if err := t.broken; err != nil {
+		_ = t.Rollback() // nothing was committed either way
+		return fmt.Errorf("commit: %w: %w", facts.ErrAborted, err)
+	}
+	_, err := t.exec(ctx, commitTx, 0)
+	if err == nil {
+		t.end(true)
+		return nil
+	}
+	// A transaction that is still open did not happen, nor did one for which there was no room.
+	// Of any other failure the store's next reader knows more.
+	t.broken = nil
+	_, rollback := t.exec(context.Background(), rollbackTx, 0)
+	open := rollback == nil
+	t.end(open)
+	if open || errors.Is(err, ErrFull) {
+		return fmt.Errorf("%w: %w", facts.ErrAborted, err)
+	}
+	return err
+}
+
+// Rollback implements facts.Tx. After a failure the database may have rolled back by itself;
+// then there is nothing to do, and the session is replaced all the same.
+func (t *tx) Rollback() error {
+	if t.ended {
+		return nil
+	}
+	failed := t.broken != nil
+	t.broken = nil
+	_, err := t.exec(context.Background(), rollbackTx, 0)
+	t.end(err == nil)
+	if failed {
+		return nil
+	}
+	return err
+}
+
+// end gives the session back. One that did not end well is replaced.
+func (t *tx) end(well bool) {
+	s := t.session
+	t.session = over(s.d)
+	if well {
+		t.store.writer.give(s)
+	} else {
+		t.store.writer.drop(s)
+	}
+}
+
+// Advance implements facts.Tx.
+func (s *session) Advance(
+	ctx context.Context, key facts.WorkspaceKey, from facts.Fence,
+) (bool, error) {
+	args := []any{number(key), number(from.Term), number(from.LSN)}
+	n, err := s.exec(ctx, advanceWorkspace, 0, args...)
+	return n == 1, err
+}

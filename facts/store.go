@@ -1,0 +1,134 @@
+package facts
+
+import (
+	"context"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// Store keeps the facts. A store passes the suite of package factstest.
+//
+// Every method returns ErrUnavailable, wrapped, when the store itself fails; no other error of
+// this package comes from a store.
+type Store interface {
+	// Begin starts the one writing transaction a store has at a time.
+	Begin(ctx context.Context) (Tx, error)
+	// View starts a read transaction: one snapshot, to be closed within one page.
+	View(ctx context.Context) (View, error)
+	// TakeOver raises the term of every workspace by one in a transaction of its own, and
+	// returns all workspaces. The caller holds the store's ownership.
+	TakeOver(ctx context.Context) ([]WorkspaceRow, error)
+	// Fences reads (term, lsn) back under lock, so that a commit still in flight is waited for.
+	Fences(ctx context.Context, keys []WorkspaceKey) (map[WorkspaceKey]Fence, error)
+	// Close releases the store. Open transactions are rolled back.
+	Close() error
+}
+
+// Fence is what a commit checks and raises.
+type Fence struct {
+	Term uint64
+	LSN  readstate.LSN
+}
+
+// Tx is the writing transaction of one group. Every load takes many keys and runs a number of
+// statements that does not grow with them; what does not exist is left out of the answer.
+// Loads see what Write wrote before them.
+type Tx interface {
+	// Advance is the first statement of a workspace in a group: it raises the LSN by one if
+	// term and LSN are still those given. False means that they are not.
+	Advance(ctx context.Context, key WorkspaceKey, from Fence) (bool, error)
+
+	MembersByID(ctx context.Context, w WorkspaceKey, ids []readstate.MemberID) ([]readstate.MemberInfo, error)
+	Members(ctx context.Context, keys []readstate.MemberKey) ([]readstate.MemberInfo, error)
+	ScopesByID(ctx context.Context, w WorkspaceKey, ids []readstate.ScopeID) ([]ScopeRow, error)
+	Scopes(ctx context.Context, keys []readstate.ScopeKey) ([]ScopeRow, error)
+	// Threads returns the keys of the threads under a channel in which the member has a row.
+	Threads(ctx context.Context, channel readstate.ScopeKey, member readstate.MemberKey) ([]readstate.ScopeKey, error)
+	States(ctx context.Context, keys []RowKey) ([]StateRow, error)
+	// StatesOf returns a page of a member's rows by ascending scope key, from after on.
+	StatesOf(ctx context.Context, member readstate.MemberKey, after readstate.ScopeKey, limit int) ([]StateRow, error)
+	Writers(ctx context.Context, keys []RowKey) ([]WriterRow, error)
+	MessagesByID(ctx context.Context, scope readstate.ScopeKey, ids []string) ([]MessageRow, error)
+	MessagesByOp(ctx context.Context, keys []OpKey) ([]MessageRow, error)
+	MessagesByLocalID(ctx context.Context, scope readstate.ScopeKey, ids []string) ([]MessageRow, error)
+	// MessagesAt loads entries by position, tombstones included.
+	MessagesAt(ctx context.Context, places []Place) ([]MessageRow, error)
+	// MessagesBetween returns entries with low < seq <= high, tombstones included, ascending or
+	// descending by seq, at most limit.
+	MessagesBetween(ctx context.Context, scope readstate.ScopeKey, low, high readstate.Seq, descending bool, limit int) ([]MessageRow, error)
+	// Expired returns live messages of the workspace whose expiry is at or before now.
+	Expired(ctx context.Context, w WorkspaceKey, now int64, limit int) ([]MessageRow, error)
+	// AuthoredPayloads returns messages that a member wrote and whose payload is not yet cleared.
+	AuthoredPayloads(ctx context.Context, author readstate.MemberKey, limit int) ([]MessageRow, error)
+	Operations(ctx context.Context, keys []OpKey) ([]OperationRow, error)
+	Blocks(ctx context.Context, keys []BlockKey) ([]BlockRow, error)
+	BlockedBy(ctx context.Context, members []readstate.MemberKey) ([]BlockedPair, error)
+
+	Seeker
+
+	// Write carries out everything in one multi-row statement per table and kind of change
+	// (more where the number of parameters is limited).
+	Write(ctx context.Context, c *Changes) error
+	// Commit makes the group durable. An error other than ErrAborted means that nobody knows.
+	Commit(ctx context.Context) error
+	// Rollback drops the group. It is a no-op after Commit or Rollback.
+	Rollback() error
+}
+
+// Seeker answers from an index, at a cost that grows with the member's own rows in the interval
+// and with nothing else.
+type Seeker interface {
+	// RanksAt returns the member's ranks at revision q: those of their last retained entry at
+	// or below q, else their floor ranks.
+	RanksAt(ctx context.Context, key RowKey, q readstate.Revision) (readstate.Ranks, error)
+	// Crossed counts the member's own rows in (low, high]. In a targeted scope it counts
+	// deliveries too.
+	Crossed(ctx context.Context, key RowKey, low, high readstate.Revision) (readstate.Crossed, error)
+	// RevisionThrough returns the highest revision at or below seq, zero for none retained.
+	RevisionThrough(ctx context.Context, scope readstate.ScopeKey, seq readstate.Seq) (readstate.Revision, error)
+	// Newest returns the newest live message of a scope, readable or not.
+	Newest(ctx context.Context, scope readstate.ScopeKey) (readstate.Latest, error)
+	// Pairs computes the side records of a row whose owner blocks the given members, leaving
+	// out those who neither wrote nor acted in the scope. Intervals start above base.
+	Pairs(ctx context.Context, key RowKey, t readstate.ScopeType, base readstate.Revision, floor readstate.Revision,
+		activity readstate.Seq, blocked []readstate.MemberKey) ([]readstate.PairRow, error)
+}
+
+// Changes is what a group writes. A slice holds final rows, each key once.
+type Changes struct {
+	NewWorkspaces []WorkspaceRow
+	Workspaces    []WorkspaceRow // id, name: upserted by key; term and LSN untouched
+	Members       []MemberChange
+	Scopes        []ScopeRow // upsert
+	States        []StateRow // upsert of all three tables; settings only where not default
+	Writers       []WriterRow
+	NewMessages   []MessageRow
+	// Messages updates live, named, everyone, edited_at, peer, thread, expiry and payload by place.
+	Messages             []MessageRow
+	Mentions             []MentionRow  // upsert
+	Unmentions           []MentionRow  // delete by key and revision
+	Targets              []TargetRow   // upsert
+	NewEveryone          []EveryoneRow // upsert
+	GoneEveryone         []EveryoneRow // delete by scope and revision
+	Blocks               []BlockRow    // upsert; a zero count deletes
+	Operations           []OperationRow
+	Block                []BlockedPair
+	Unblock              []BlockedPair
+	Trimmed              []Trim
+	GoneStates           []RowKey // delete from all three tables
+	ForgetReceiptsBefore int64    // milliseconds; zero for none
+}
+
+// MemberChange upserts a member. Workspace is derived from the key.
+type MemberChange struct {
+	readstate.MemberInfo
+	CreatedAt int64
+}
+
+// Trim deletes the entries of a scope at or below Seq and everything that hangs on revisions at
+// or below Revision: mentions, deliveries, everyone rows, blocks that lie wholly below it.
+type Trim struct {
+	Scope    readstate.ScopeKey
+	Seq      readstate.Seq
+	Revision readstate.Revision
+}

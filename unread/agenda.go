@@ -1,0 +1,203 @@
+package unread
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// agenda is what the attending goroutine has to do: pending work of workspaces at once, and a
+// few things at their time. It has at most one entry for each watched member and each job.
+type agenda struct {
+	mu    sync.Mutex
+	busy  map[*workspace]struct{}
+	times timeHeap
+	index map[appointment]*timed
+	bell  chan struct{} // of capacity one
+}
+
+type errand uint8
+
+const (
+	levelEnds errand = iota // of a watched member: rows change although nothing happens
+	retryPage               // a failed page is read again
+)
+
+type appointment struct {
+	ws     *workspace
+	member readstate.MemberID
+	kind   errand
+}
+
+type timed struct {
+	appointment
+	at    int64 // milliseconds
+	place int
+}
+
+type timeHeap []*timed
+
+func (h timeHeap) Len() int           { return len(h) }
+func (h timeHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timeHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+func (h *timeHeap) Push(x any) {
+	t := x.(*timed)
+	t.place = len(*h)
+	*h = append(*h, t)
+}
+func (h *timeHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return t
+}
+
+func (a *agenda) init() {
+	a.busy = map[*workspace]struct{}{}
+	a.index = map[appointment]*timed{}
+	a.bell = make(chan struct{}, 1)
+}
+
+func (a *agenda) ring() {
+	select {
+	case a.bell <- struct{}{}:
+	default:
+	}
+}
+
+// work asks for ticks of a workspace until nothing is pending.
+func (a *agenda) work(ws *workspace) {
+	a.mu.Lock()
+	a.busy[ws] = struct{}{}
+	a.mu.Unlock()
+	a.ring()
+}
+
+// set moves an appointment; zero takes it off.
+func (a *agenda) set(ws *workspace, id readstate.MemberID, kind errand, at int64) {
+	key := appointment{ws, id, kind}
+	if at == 0 {
+		a.remove(ws, id, kind)
+		return
+	}
+	a.mu.Lock()
+	if t := a.index[key]; t != nil {
+		t.at = at
+		heap.Fix(&a.times, t.place)
+	} else {
+		t = &timed{appointment: key, at: at}
+		a.index[key] = t
+		heap.Push(&a.times, t)
+	}
+	first := a.times[0].appointment == key
+	a.mu.Unlock()
+	if first {
+		a.ring()
+	}
+}
+
+func (a *agenda) remove(ws *workspace, id readstate.MemberID, kind errand) {
+	key := appointment{ws, id, kind}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t := a.index[key]; t != nil {
+		heap.Remove(&a.times, t.place)
+		delete(a.index, key)
+	}
+}
+
+func (a *agenda) removeAll(ws *workspace) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.busy, ws)
+	for key, t := range a.index {
+		if key.ws == ws {
+			heap.Remove(&a.times, t.place)
+			delete(a.index, key)
+		}
+	}
+}
+
+// take removes and returns the workspaces with pending work and the appointments due by now,
+// and says when the next one is; zero for none.
+func (a *agenda) take(now int64) (busy []*workspace, due []appointment, next int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for ws := range a.busy {
+		busy = append(busy, ws)
+		delete(a.busy, ws)
+	}
+	for len(a.times) > 0 && a.times[0].at <= now {
+		t := heap.Pop(&a.times).(*timed)
+		delete(a.index, t.appointment)
+		due = append(due, t.appointment)
+	}
+	if len(a.times) > 0 {
+		next = a.times[0].at
+	}
+	return busy, due, next
+}
+
+// attend is the runtime's own loop: one step of pending work for each workspace that has some,
+// then what is due, then sleep until the bell or the next appointment.
+func (r *Runtime) attend() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		busy, due, next := r.agenda.take(r.now())
+		for _, ws := range busy {
+			r.step(ws)
+		}
+		for _, a := range due {
+			r.keep(a)
+		}
+		if len(busy) == 0 && len(due) == 0 {
+			wait := time.Hour
+			if next != 0 {
+				wait = time.Duration(max(1, next-r.now())) * time.Millisecond
+			}
+			timer.Reset(min(wait, time.Hour))
+			select {
+			case <-timer.C:
+			case <-r.agenda.bell:
+			case <-r.ctx.Done():
+			}
+		}
+		if r.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// step works off a bounded part of what a workspace has pending. Releasing the lock puts the
+// workspace on the agenda again if there is more.
+func (r *Runtime) step(ws *workspace) {
+	r.lock(ws)
+	defer r.unlock(ws)
+	if !ws.dropped {
+		ws.st.tick(r.cfg.MaxFirePerTick)
+		r.metrics.ticks.Add(1)
+	}
+}
+
+// keep carries out an appointment.
+func (r *Runtime) keep(a appointment) {
+	r.lock(a.ws)
+	defer r.unlock(a.ws)
+	switch a.kind {
+	case levelEnds:
+		if m := a.ws.st.memberByID[a.member]; m != none {
+			a.ws.st.due(m)
+		}
+	case retryPage:
+		if j := a.ws.jobs[a.member]; j != nil && j.phase == failed {
+			r.again(a.ws, j)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package unread
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config holds the ports and the budgets of a Runtime. A zero budget takes its default; a
+// negative one is refused by New.
+type Config struct {
+	// Source reads pages of durable facts. Required.
+	Source Source
+	// Now is the present in milliseconds since the Unix epoch; nil takes the system's clock.
+	// The runtime never goes back: an earlier answer than the last one is ignored.
+	Now func() int64
+
+	// HydratePageSize is how many rows one page may have. Default 100, operators set it as
+	// TIDEMARK_UNREAD_RUNTIME_HYDRATE_BATCH_SIZE.
+	HydratePageSize int
+	// HydrateConcurrency is how many pages are read at once in the process. Default 2,
+	// operators set it as TIDEMARK_UNREAD_RUNTIME_HYDRATE_MAX_CONCURRENCY.
+	HydrateConcurrency int
+	// HydrateRetry is how long a failed page waits before it is read again. Default 5 s.
+	HydrateRetry time.Duration
+	// HydrateWait is how long a read of a cold member waits for its rows. Default 2 s.
+	HydrateWait time.Duration
+	// MaxHydrations bounds the members being loaded in the process. Default 20,000.
+	MaxHydrations int
+	// MaxWorkspaceHydrations bounds the members being loaded in one workspace. Default 10,000.
+	MaxWorkspaceHydrations int
+
+	// RingEvents is how many events a workspace keeps for pages that are being read; a page
+	// that needs older ones is read again. Default 10,000.
+	RingEvents int
+	// MaxEntries is how many rows of members without a watch a workspace may hold before whole
+	// members are let go. Default 1,000,000.
+	MaxEntries int
+	// MaxFirePerTick is how many waiting rows or watched rows one event touches at once; the
+	// rest follows in steps of as many, each holding the lock anew. Default 2,000.
+	MaxFirePerTick int
+	// MaxWatchMembers bounds the members of one watch. Default 10,000.
+	MaxWatchMembers int
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Source == nil {
+		return c, errors.New("unread: Config.Source is required")
+	}
+	if c.Now == nil {
+		c.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	for _, b := range []struct {
+		name  string
+		value *int
+		or    int
+	}{
+		{"HydratePageSize", &c.HydratePageSize, 100},
+		{"HydrateConcurrency", &c.HydrateConcurrency, 2},
+		{"MaxHydrations", &c.MaxHydrations, 20_000},
+		{"MaxWorkspaceHydrations", &c.MaxWorkspaceHydrations, 10_000},
+		{"RingEvents", &c.RingEvents, 10_000},
+		{"MaxEntries", &c.MaxEntries, 1_000_000},
+		{"MaxFirePerTick", &c.MaxFirePerTick, 2_000},
+		{"MaxWatchMembers", &c.MaxWatchMembers, 10_000},
+	} {
+		if *b.value < 0 {
+			return c, fmt.Errorf("unread: Config.%s is %d, must be positive", b.name, *b.value)
+		}
+		if *b.value == 0 {
+			*b.value = b.or
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		or    time.Duration
+	}{
+		{"HydrateRetry", &c.HydrateRetry, 5 * time.Second},
+		{"HydrateWait", &c.HydrateWait, 2 * time.Second},
+	} {
+		if *d.value < 0 {
+			return c, fmt.Errorf("unread: Config.%s is %v, must be positive", d.name, *d.value)
+		}
+		if *d.value == 0 {
+			*d.value = d.or
+		}
+	}
+	return c, nil
+}

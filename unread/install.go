@@ -1,0 +1,229 @@
+package unread
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// install brings a page up to date on its own side and adds what memory lacks. Under the lock,
+// and only once the page's LSN is applied.
+func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
+	commits, whole := ws.ring.after(page.LSN)
+	if !whole {
+		r.metrics.overruns.Add(1)
+		r.again(ws, j)
+		return
+	}
+	side, err := r.bring(ws.st, &page, commits)
+	if err != nil {
+		// The page contradicts itself or the events. Memory had no part in it.
+		r.metrics.alarms.Add(1)
+		r.later(ws, j)
+		return
+	}
+	asked := j.asked
+	m := r.merge(ws, side, j.member, !j.whole)
+	r.metrics.pages.Add(1)
+	if j.whole {
+		j.cursor = page.Next
+		j.whole = page.Next != ""
+	} else {
+		j.only = slices.DeleteFunc(j.only, func(k readstate.ScopeKey) bool {
+			return slices.Contains(asked, k)
+		})
+	}
+	r.inactive(ws, j)
+	r.registerMissing(ws)
+	if j.whole || len(j.only) > 0 {
+		r.again(ws, j)
+		j.announce()
+	} else {
+		ws.st.members.at(m).complete = true
+		r.endJob(ws, j, nil)
+	}
+	r.evict(ws, m)
+}
+
+// bring builds a state from the page alone and applies to it the commits after the page.
+func (r *Runtime) bring(
+	st *state, page *readstate.Page, commits []commit,
+) (*state, error) {
+	side := newState(r.cfg.MaxFirePerTick, &r.metrics.checks)
+	side.lsn, side.now = page.LSN, st.now
+	m := side.addMember(page.Member, page.Blocks)
+	for _, threads := range []bool{false, true} {
+		for i := range page.Scopes {
+			p := &page.Scopes[i]
+			if (p.Info.Parent != 0) == threads && side.scopeByKey[p.Info.Key] == none {
+				side.addScope(scope{
+					info: p.Info, ranks: p.Ranks,
+					removed: newRevSet(p.Removed), everyone: newRevSet(p.Everyone),
+				})
+			}
+		}
+	}
+	for i := range page.Rows {
+		p := &page.Rows[i]
+		if p.Parent != nil {
+			if err := side.load(m, p.Parent); err != nil {
+				return nil, err
+			}
+		}
+		if err := side.load(m, &p.MemberRow); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range commits {
+		side.lsn = c.lsn
+		for _, ev := range c.events {
+			if err := side.apply(c.lsn, ev); err != nil {
+				return nil, fmt.Errorf("page of %d: %w", page.LSN, err)
+			}
+		}
+	}
+	return side, nil
+}
+
+// load adds a row of a page.
+func (st *state) load(m int32, row *readstate.MemberRow) error {
+	s := st.scopeByKey[row.Scope]
+	if s == none {
+		return fmt.Errorf("%w: page has a row of scope %d and not the scope",
+			ErrInvariant, row.Scope)
+	}
+	if st.entryOf(m, s) != none {
+		return nil
+	}
+	sc := st.scopes.at(s)
+	sc.removed.learn(row.Removed)
+	sc.everyone.learn(row.Everyone)
+	e := st.addEntry(m, s, row)
+	st.setPairs(e, row.Pairs)
+	return nil
+}
+
+// merge adds what side has and memory lacks. Both stand at the applied LSN. What memory has
+// stays as it is. Told says that watches hear of the rows added. It returns the member.
+func (r *Runtime) merge(
+	ws *workspace, side *state, id readstate.MemberID, told bool,
+) int32 {
+	st := ws.st
+	from := side.members.at(1)
+	m := st.memberByKey[from.info.Key]
+	if m == none {
+		if other := st.memberByID[from.info.ID]; other != none {
+			st.dropMember(other) // an erased member's id, taken anew
+		}
+		m = st.addMember(from.info, from.blocks)
+		st.members.at(m).watchers = slices.Clone(ws.watches[id])
+	}
+	st.members.at(m).used = 1
+	slots := st.mergeScopes(side)
+	for _, e := range from.entries {
+		st.mergeRow(side, e, m, slots, told)
+	}
+	for _, s := range slots {
+		if s != none && st.scopes.at(s).entries == 0 {
+			st.releaseScope(s)
+		}
+	}
+	for _, x := range side.missing {
+		if s := st.scopeByKey[x.scope]; s == none || st.entryOf(m, s) == none {
+			st.miss(m, x.scope)
+		}
+	}
+	return m
+}
+
+// mergeScopes returns the slots of memory by the slots of side.
+func (st *state) mergeScopes(side *state) []int32 {
+	slots := make([]int32, len(side.scopes.items))
+	for _, threads := range []bool{false, true} {
+		for i := 1; i < len(slots); i++ {
+			from := side.scopes.at(int32(i))
+			if from.info.Key == 0 || (from.info.Parent != 0) != threads {
+				continue
+			}
+			s := st.scopeByKey[from.info.Key]
+			if s == none {
+				s = st.addScope(scope{
+					info: from.info, ranks: from.ranks,
+					removed: from.removed, everyone: from.everyone,
+				})
+			} else {
+				st.scopes.at(s).removed.adopt(&from.removed)
+				st.scopes.at(s).everyone.adopt(&from.everyone)
+			}
+			for x, w := range from.blocked {
+				st.learnWriter(s, x, w.clone())
+			}
+			slots[i] = s
+		}
+	}
+	return slots
+}
+
+func (st *state) mergeRow(side *state, from, m int32, slots []int32, told bool) {
+	en := side.entries.at(from)
+	s := slots[en.scope]
+	if st.entryOf(m, s) != none {
+		return
+	}
+	e := st.addEntry(m, s, &readstate.MemberRow{
+		Row: en.row, Writer: en.writer, StateLSN: en.stateLSN,
+	})
+	if en.side != none {
+		st.entries.at(e).side = st.sides.take(slices.Clone(*side.sides.at(en.side)))
+	}
+	if told {
+		st.markVisible(e, nobody)
+	}
+}
+
+// evict lets whole members go while rows of members without a watch exceed the budget: those
+// that no read asked for since the hand passed last, and that are not being loaded. Kept was
+// loaded just now. Under the lock.
+func (r *Runtime) evict(ws *workspace, kept int32) {
+	st := ws.st
+	n := int32(len(st.members.items))
+	for steps := int32(0); steps < 2*n && st.entries.len()-st.watched > r.cfg.MaxEntries; steps++ {
+		ws.hand++
+		if ws.hand >= n {
+			ws.hand = 1
+		}
+		m := ws.hand
+		mb := st.members.at(m)
+		if mb.info.Key == 0 || m == kept || len(mb.watchers) > 0 || ws.jobs[mb.info.ID] != nil {
+			continue
+		}
+		if mb.used != 0 {
+			mb.used = 0
+			continue
+		}
+		st.dropMember(m)
+		r.metrics.evicted.Add(1)
+	}
+}
+
+// Forget lets a member go who has no watch, as eviction does. It reports that the member was
+// loaded.
+func (r *Runtime) Forget(id readstate.WorkspaceID, member readstate.MemberID) bool {
+	ws, err := r.workspace(id)
+	if err != nil {
+		return false
+	}
+	r.lock(ws)
+	defer r.unlock(ws)
+	m := ws.st.memberByID[member]
+	if m == none || len(ws.st.members.at(m).watchers) > 0 {
+		return false
+	}
+	ws.st.dropMember(m)
+	if j := ws.jobs[member]; j != nil {
+		r.restartJob(ws, j)
+	}
+	r.metrics.evicted.Add(1)
+	return true
+}

@@ -1,0 +1,311 @@
+package unread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// need says how much of a member a read wants loaded.
+type need func(st *state, m int32) bool
+
+func whole(st *state, m int32) bool { return st.members.at(m).complete }
+
+// view runs fn on the member's memory once it suffices, under the shared lock: fn must change
+// nothing. A cold member is loaded, for which view waits up to HydrateWait or the context's end;
+// after that it runs partial, where the member is loaded in part and the caller has one, or
+// answers ErrNotServable.
+func (r *Runtime) view(
+	ctx context.Context, id readstate.WorkspaceID, member readstate.MemberID,
+	enough need, fn, partial func(st *state, m int32, now int64) error,
+) error {
+	ws, err := r.workspace(id)
+	if err != nil {
+		return err
+	}
+	var timer *time.Timer
+	for {
+		done, err := r.tryView(ws, member, enough, fn)
+		if done {
+			return err
+		}
+		changed, err := r.await(ws, member, enough)
+		if err != nil {
+			return err
+		}
+		if changed == nil {
+			continue
+		}
+		if timer == nil {
+			timer = time.NewTimer(r.cfg.HydrateWait)
+			defer timer.Stop()
+		}
+		select {
+		case <-changed:
+			continue
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-r.ctx.Done():
+			return fmt.Errorf("runtime closed: %w", ErrNotServable)
+		}
+		if partial != nil && ctx.Err() == nil {
+			anything := func(*state, int32) bool { return true }
+			if done, err := r.tryView(ws, member, anything, partial); done {
+				return err
+			}
+		}
+		r.metrics.suppressed.Add(1)
+		return fmt.Errorf("member %s is being loaded: %w", member, ErrNotServable)
+	}
+}
+
+// tryView runs fn if the member's memory suffices now.
+func (r *Runtime) tryView(
+	ws *workspace, member readstate.MemberID, enough need,
+	fn func(st *state, m int32, now int64) error,
+) (bool, error) {
+	ws.mu.RLock()
+	st := ws.st
+	m := st.memberByID[member]
+	if m == none || ws.dropped || !enough(st, m) {
+		ws.mu.RUnlock()
+		return false, nil
+	}
+	mb := st.members.at(m)
+	if mb.info.Erased {
+		ws.mu.RUnlock()
+		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
+	}
+	if atomic.LoadUint32(&mb.used) == 0 {
+		atomic.StoreUint32(&mb.used, 1)
+	}
+	err := fn(st, m, max(st.now, r.now()))
+	ws.mu.RUnlock()
+	switch {
+	case errors.Is(err, errUntidy):
+		err = r.tidy(ws, member)
+		if err == nil {
+			return false, nil
+		}
+	case errors.Is(err, ErrInvariant):
+		r.lock(ws)
+		if ws.st == st {
+			r.alarm(ws)
+		}
+		r.unlock(ws)
+	}
+	return true, err
+}
+
+// errUntidy is how a read under the shared lock says that the member's candidates need work
+// that changes memory.
+var errUntidy = errors.New("candidates are untidy")
+
+// tidy checks the member's candidates, after which a read under the shared lock finds all of
+// them unread, until something happens again.
+func (r *Runtime) tidy(ws *workspace, member readstate.MemberID) error {
+	r.lock(ws)
+	defer r.unlock(ws)
+	m := ws.st.memberByID[member]
+	if m == none {
+		return nil
+	}
+	if _, err := ws.st.total(m); err != nil {
+		r.alarm(ws)
+		return err
+	}
+	return nil
+}
+
+// await finds or makes the member's job and returns what closes at its next step; nil when the
+// memory suffices after all.
+func (r *Runtime) await(
+	ws *workspace, member readstate.MemberID, enough need,
+) (<-chan struct{}, error) {
+	r.lock(ws)
+	defer r.unlock(ws)
+	if ws.dropped {
+		return nil, fmt.Errorf("workspace %s: %w", ws.id, ErrNoWorkspace)
+	}
+	if m := ws.st.memberByID[member]; m != none && enough(ws.st, m) {
+		return nil, nil
+	}
+	j, err := r.wantMember(ws, member)
+	if err != nil {
+		r.metrics.suppressed.Add(1)
+		return nil, fmt.Errorf("%w: %w", ErrNotServable, err)
+	}
+	return j.changed, nil
+}
+
+// stateOf names the state of an answer that has no value.
+func stateOf(err error) State {
+	switch {
+	case err == nil:
+		return Ready
+	case errors.Is(err, ErrBudget), errors.Is(err, ErrNoWorkspace),
+		errors.Is(err, ErrInvariant), errors.Is(err, ErrNoMember), errors.Is(err, ErrNoRow):
+		return Unavailable
+	}
+	return Hydrating
+}
+
+// Row answers one scope for one member. ErrNoRow means that the member has no row there or may
+// not see it. Only a servable State comes with values.
+func (r *Runtime) Row(
+	ctx context.Context, id readstate.WorkspaceID,
+	member readstate.MemberID, scope readstate.ScopeID,
+) (Row, error) {
+	var row Row
+	err := r.viewRow(ctx, id, member, scope, func(st *state, e int32, now int64) (err error) {
+		row, err = st.row(e, now)
+		return err
+	})
+	if err != nil {
+		return Row{State: stateOf(err)}, err
+	}
+	return row, nil
+}
+
+// viewRow runs fn on a row that the member may see.
+func (r *Runtime) viewRow(
+	ctx context.Context, id readstate.WorkspaceID,
+	member readstate.MemberID, scope readstate.ScopeID,
+	fn func(st *state, e int32, now int64) error,
+) error {
+	enough := func(st *state, m int32) bool {
+		return whole(st, m) || st.entryOf(m, st.scopeByID[scope]) != none
+	}
+	return r.view(ctx, id, member, enough, func(st *state, m int32, now int64) error {
+		e := st.entryOf(m, st.scopeByID[scope])
+		if e == none || !st.standing(e, now).visible {
+			return fmt.Errorf("member %s in scope %s: %w", member, scope, ErrNoRow)
+		}
+		return fn(st, e, now)
+	}, nil)
+}
+
+// Summary answers a member's totals.
+func (r *Runtime) Summary(
+	ctx context.Context, id readstate.WorkspaceID, member readstate.MemberID,
+) (Summary, error) {
+	var s Summary
+	take := func(st *state, m int32, now int64) (err error) {
+		s, err = st.peek(m, now)
+		return err
+	}
+	if err := r.view(ctx, id, member, whole, take, take); err != nil {
+		return Summary{State: stateOf(err)}, err
+	}
+	return s, nil
+}
+
+// peek is the member's summary where it takes no change of memory, else errUntidy.
+func (st *state) peek(m int32, now int64) (Summary, error) {
+	badge, clean, err := st.fold(m, now)
+	if err != nil {
+		return Summary{}, err
+	}
+	if !clean {
+		return Summary{}, errUntidy
+	}
+	return st.summarize(m, badge), nil
+}
+
+// summary is the same under the exclusive lock.
+func (st *state) summary(m int32) (Summary, error) {
+	badge, err := st.total(m)
+	if err != nil {
+		return Summary{}, err
+	}
+	return st.summarize(m, badge), nil
+}
+
+func (st *state) summarize(m int32, badge readstate.Badge) Summary {
+	mb := st.members.at(m)
+	return Summary{
+		HasUnread: badge.Conversations > 0, Badge: badge, Display: mb.info.Badge,
+		Complete: mb.complete, State: Ready, LSN: st.lsn,
+	}
+}
+
+// HasUnread is the dot of a workspace. It waits for nothing: a cold member is Hydrating, and is
+// loaded from now on. True is final; false is only said with Ready.
+func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID) (bool, State) {
+	ws, err := r.workspace(id)
+	if err != nil {
+		r.metrics.suppressed.Add(1)
+		return false, Unavailable
+	}
+	if r.firstCandidate(ws, member) {
+		return true, Ready
+	}
+	r.lock(ws)
+	defer r.unlock(ws)
+	m := ws.st.memberByID[member]
+	if m != none {
+		mb := ws.st.members.at(m)
+		atomic.StoreUint32(&mb.used, 1)
+		unread, err := ws.st.anyUnread(m)
+		switch {
+		case err != nil:
+			r.alarm(ws)
+			return false, Unavailable
+		case unread:
+			return true, Ready
+		case mb.complete:
+			return false, Ready
+		}
+	}
+	r.metrics.suppressed.Add(1)
+	if ws.dropped {
+		return false, Unavailable
+	}
+	if _, err := r.wantMember(ws, member); err != nil {
+		return false, Unavailable
+	}
+	return false, Hydrating
+}
+
+// firstCandidate answers under the shared lock when the member's first candidate is unread, as
+// it is after every earlier hit that nobody read meanwhile.
+func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool {
+	ws.mu.RLock()
+	defer ws.mu.RUnlock()
+	st := ws.st
+	m := st.memberByID[member]
+	if m == none {
+		return false
+	}
+	atomic.StoreUint32(&st.members.at(m).used, 1)
+	e := st.lists.at(st.members.at(m).candidate).head
+	if e == none {
+		return false
+	}
+	st.checks.Add(1)
+	v, err := st.evaluate(e, max(st.now, r.now()))
+	return err == nil && v.presented.Shown
+}
+
+// Visible reports from memory alone that the member sees the scope. It is false for what is not
+// loaded.
+func (r *Runtime) Visible(
+	id readstate.WorkspaceID, member readstate.MemberID, scope readstate.ScopeID,
+) bool {
+	ws, err := r.workspace(id)
+	if err != nil {
+		return false
+	}
+	ws.mu.RLock()
+	defer ws.mu.RUnlock()
+	m, s := ws.st.memberByID[member], ws.st.scopeByID[scope]
+	if m == none || s == none {
+		return false
+	}
+	e := ws.st.entryOf(m, s)
+	return e != none && ws.st.visible(e)
+}

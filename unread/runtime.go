@@ -1,0 +1,239 @@
+package unread
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// Runtime answers what members have not read, from memory, for the workspaces that are open in
+// it. Its methods are safe for concurrent use. Close it to end its goroutines.
+type Runtime struct {
+	cfg     Config
+	latest  atomic.Int64 // the clock's highest answer
+	ctx     context.Context
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+
+	mu     sync.RWMutex // guards spaces only; never held together with slow work
+	spaces map[readstate.WorkspaceID]*workspace
+
+	queue   queue
+	agenda  agenda
+	metrics metrics
+}
+
+// workspace is one namespace's memory with everything that is under way for it.
+type workspace struct {
+	id readstate.WorkspaceID
+
+	mu      sync.RWMutex
+	st      *state
+	ring    ring
+	jobs    map[readstate.MemberID]*job
+	active  []*job // whose pages are being read, or wait for their LSN to be applied
+	watches map[readstate.MemberID][]*Watch
+	hand    int32 // where eviction goes on
+	dropped bool
+}
+
+// New starts a runtime without workspaces.
+func New(cfg Config) (*Runtime, error) {
+	r, err := newRuntime(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for range r.cfg.HydrateConcurrency {
+		r.workers.Go(r.hydrate)
+	}
+	r.workers.Go(r.attend)
+	return r, nil
+}
+
+// newRuntime is New without the goroutines, for tests that carry out every step themselves.
+func newRuntime(cfg Config) (*Runtime, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{cfg: cfg, spaces: map[readstate.WorkspaceID]*workspace{}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.queue.init()
+	r.agenda.init()
+	return r, nil
+}
+
+// Close drops every workspace, ends all waiting reads and returns when the goroutines have
+// ended. It is safe to call twice.
+func (r *Runtime) Close() {
+	r.cancel()
+	r.queue.close()
+	r.workers.Wait()
+	r.mu.RLock()
+	ids := make([]readstate.WorkspaceID, 0, len(r.spaces))
+	for id := range r.spaces {
+		ids = append(ids, id)
+	}
+	r.mu.RUnlock()
+	for _, id := range ids {
+		r.Drop(id)
+	}
+}
+
+// Open starts answering for a workspace whose facts stand at lsn. Opening an open workspace
+// drops its memory first.
+func (r *Runtime) Open(id readstate.WorkspaceID, lsn readstate.LSN) {
+	r.Drop(id)
+	ws := &workspace{
+		id: id, jobs: map[readstate.MemberID]*job{},
+		watches: map[readstate.MemberID][]*Watch{},
+	}
+	ws.st = r.freshState(lsn)
+	ws.ring.reset(lsn)
+	r.mu.Lock()
+	r.spaces[id] = ws
+	r.mu.Unlock()
+}
+
+// Drop stops answering for a workspace. Its watches are lost; reads that wait for it end with
+// ErrNoWorkspace.
+func (r *Runtime) Drop(id readstate.WorkspaceID) {
+	r.mu.Lock()
+	ws := r.spaces[id]
+	delete(r.spaces, id)
+	r.mu.Unlock()
+	if ws == nil {
+		return
+	}
+	ws.mu.Lock()
+	ws.dropped = true
+	r.forget(ws, ws.st.lsn)
+	for _, j := range ws.jobs {
+		r.endJob(ws, j, fmt.Errorf("workspace %s: %w", id, ErrNoWorkspace))
+	}
+	ws.mu.Unlock()
+	r.agenda.removeAll(ws)
+}
+
+func (r *Runtime) freshState(lsn readstate.LSN) *state {
+	st := newState(r.cfg.MaxFirePerTick, &r.metrics.checks)
+	st.lsn = lsn
+	st.now = r.now()
+	return st
+}
+
+// workspace finds an open workspace.
+func (r *Runtime) workspace(id readstate.WorkspaceID) (*workspace, error) {
+	r.mu.RLock()
+	ws := r.spaces[id]
+	r.mu.RUnlock()
+	if ws == nil {
+		return nil, fmt.Errorf("workspace %s: %w", id, ErrNoWorkspace)
+	}
+	return ws, nil
+}
+
+// now is the clock, which never goes back here: a level that was seen to end stays ended.
+func (r *Runtime) now() int64 {
+	now := r.cfg.Now()
+	for {
+		last := r.latest.Load()
+		if now <= last {
+			return last
+		}
+		if r.latest.CompareAndSwap(last, now) {
+			return now
+		}
+	}
+}
+
+// lock takes the workspace for a change and brings its clock up to date.
+func (r *Runtime) lock(ws *workspace) {
+	ws.mu.Lock()
+	ws.st.now = max(ws.st.now, r.now())
+}
+
+// unlock releases the workspace, then wakes those whom the change concerns.
+func (r *Runtime) unlock(ws *workspace) {
+	noted, untils := ws.st.noted, ws.st.untils
+	ws.st.noted, ws.st.untils = nil, nil
+	work := !ws.dropped && ws.st.pending()
+	for _, id := range untils {
+		if m := ws.st.memberByID[id]; m != none && !ws.dropped {
+			r.agenda.set(ws, id, levelEnds, ws.st.members.at(m).nextUntil)
+		}
+	}
+	ws.mu.Unlock()
+	for _, w := range noted {
+		w.wake()
+	}
+	if work {
+		r.agenda.work(ws)
+	}
+}
+
+// Apply takes the events of one commit in. It is called for every commit of the workspace, in
+// the order of LSN, also for those without events; the events must not be changed afterwards.
+// A commit at or below the applied one changes nothing. A gap drops the workspace's memory and
+// goes on from lsn. ErrInvariant means that the events contradicted memory, which was dropped;
+// the commit counts as applied. Apply waits for nothing.
+func (r *Runtime) Apply(
+	id readstate.WorkspaceID, lsn readstate.LSN, events []readstate.Event,
+) error {
+	ws, err := r.workspace(id)
+	if err != nil {
+		return fmt.Errorf("apply %d: %w", lsn, err)
+	}
+	r.lock(ws)
+	defer r.unlock(ws)
+	if ws.dropped {
+		return fmt.Errorf("apply %d: workspace %s: %w", lsn, id, ErrNoWorkspace)
+	}
+	if lsn <= ws.st.lsn {
+		r.metrics.repeated.Add(1)
+		return nil
+	}
+	if lsn > ws.st.lsn+1 {
+		r.metrics.gaps.Add(1)
+		r.forget(ws, lsn)
+		r.installParked(ws)
+		return nil
+	}
+	ws.st.lsn = lsn
+	r.metrics.dropped.Add(ws.ring.add(lsn, events, r.cfg.RingEvents))
+	for _, ev := range events {
+		if err = ws.st.apply(lsn, ev); err != nil {
+			r.alarm(ws)
+			r.installParked(ws)
+			return fmt.Errorf("apply %d: %w", lsn, err)
+		}
+	}
+	r.registerMissing(ws)
+	r.installParked(ws)
+	return nil
+}
+
+// alarm is the answer to a broken invariant: nothing of the memory can be trusted any more.
+func (r *Runtime) alarm(ws *workspace) {
+	r.metrics.alarms.Add(1)
+	r.forget(ws, ws.st.lsn)
+}
+
+// forget empties the memory. It stands at lsn afterwards; pages of an older LSN will not do.
+func (r *Runtime) forget(ws *workspace, lsn readstate.LSN) {
+	ws.st = r.freshState(lsn)
+	ws.ring.reset(lsn)
+	ws.hand = 0
+	for _, list := range ws.watches {
+		for _, w := range list {
+			w.lose()
+		}
+	}
+	clear(ws.watches)
+	for _, j := range ws.jobs {
+		r.restartJob(ws, j)
+	}
+}
