@@ -141,7 +141,11 @@ func (e *Engine) Close() error {
 
 // apply brings a durable commit into memory. The lane calls it from one goroutine, in order.
 func (e *Engine) apply(c facts.Commit) {
-	if err := e.runtime.Apply(c.Workspace, c.LSN, c.Events); err != nil {
+	err := e.runtime.Apply(c.Workspace, c.LSN, c.Events)
+	if errors.Is(err, unread.ErrNoWorkspace) {
+		// The commit made the workspace: nobody's rows can be in memory yet.
+		e.runtime.Open(c.Workspace, c.LSN)
+	} else if err != nil {
 		e.log.Error("apply failed; memory of the workspace is read again",
 			"workspace", c.Workspace, "lsn", c.LSN, "error", err)
 	}

@@ -164,7 +164,7 @@ func unreadAbove(
 		},
 	}
 	for _, p := range pairs {
-		terms.Blocked = append(terms.Blocked, p.Pair(s.Info.Type, base))
+		terms.Blocked = append(terms.Blocked, p.Pair(s.Info.Type, row.Member, base))
 	}
 	return terms.Unread()
 }

@@ -185,7 +185,7 @@ func (w *Workspace) HasUnread(m readstate.MemberID) (bool, unread.State) {
 
 // Totals returns a member's badge per group.
 func (w *Workspace) Totals(
-	ctx context.Context, m readstate.MemberID, by unread.Grouping,
+	ctx context.Context, m readstate.MemberID, by unread.Group,
 ) (map[string]readstate.Badge, error) {
 	return w.engine.runtime.Totals(ctx, w.id, m, by)
 }

@@ -49,7 +49,8 @@ type SetBlock struct {
 }
 
 // PutScope creates or changes a scope. Type, Parent and RootMessage are fixed at creation:
-// another value is ErrMismatch. A thread's parent must be a channel or dm.
+// another value is ErrMismatch, the zero value names none. A thread's parent must be a channel
+// or dm, and a message has one thread at most.
 type PutScope struct {
 	ID          readstate.ScopeID
 	Type        readstate.ScopeType
@@ -76,6 +77,8 @@ type PutMembership struct {
 	// MustBeJoined refuses with ErrNotFound instead of joining: a member may change a
 	// membership of their own and not make one.
 	MustBeJoined bool
+	// Trusted callers may change what the member does not see.
+	Trusted bool
 }
 
 // Leave ends a membership; idempotent.
@@ -89,6 +92,7 @@ type SetFollow struct {
 	Scope     readstate.ScopeID
 	Member    readstate.MemberID
 	Following bool
+	Trusted   bool // may act where the member sees nothing
 }
 
 // Post appends an entry.
@@ -187,6 +191,7 @@ type MarkUnread struct {
 	From        readstate.Revision
 	FromMessage string
 	Version     *uint64
+	Trusted     bool // may act where the member sees nothing
 }
 
 // Receipt answers an append-like operation.

@@ -57,10 +57,17 @@ func (o *putMembership) run(ctx context.Context, g *group, w *workspace) (any, e
 		return nil, err
 	}
 	reach, err := g.inReach(ctx, scope, row, exists)
+	if err == nil && reach && o.MustBeJoined && !o.Trusted {
+		reach, err = g.shows(ctx, scope, row)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !reach && (o.MustBeJoined || scope.Info.Type == readstate.Thread) {
+	thread := scope.Info.Type == readstate.Thread
+	if thread && (o.Effective != nil || o.Read != nil) {
+		return nil, fmt.Errorf("%w: a thread is followed, not joined", ErrInvalid)
+	}
+	if !reach && (o.MustBeJoined || thread) {
 		return nil, fmt.Errorf("%q in scope %q: %w", o.Member, o.Scope, ErrNotFound)
 	}
 	return o.apply(ctx, g, w, scope, row, exists)
@@ -141,15 +148,20 @@ func (g *group) reach(
 	}
 	ok, err := g.inReach(ctx, scope, row, exists)
 	if err == nil && ok && !trusted {
-		ok = row.Row.Visible
-		if ok && scope.Info.Type == readstate.Thread {
-			ok, err = g.sees(ctx, scope, member.Key)
-		}
+		ok, err = g.shows(ctx, scope, row)
 	}
 	if err == nil && !ok {
 		err = fmt.Errorf("%q in scope %q: %w", m, s, ErrNotFound)
 	}
 	return scope, row, err
+}
+
+// shows reports that a row in reach is visible to its member, the parent's included.
+func (g *group) shows(ctx context.Context, s ScopeRow, row StateRow) (bool, error) {
+	if !row.Row.Visible || s.Info.Type != readstate.Thread {
+		return row.Row.Visible, nil
+	}
+	return g.sees(ctx, s, row.Member)
 }
 
 type leave struct{ Leave }
@@ -228,7 +240,7 @@ func (o *setFollow) run(ctx context.Context, g *group, w *workspace) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if !ok || !up.Row.Joined {
+	if !ok || !up.Row.Joined || (!up.Row.Visible && !o.Trusted) {
 		return nil, fmt.Errorf("%q in the parent of %q: %w", o.Member, o.Scope, ErrNotFound)
 	}
 	key := RowKey{scope.Info.Key, member.Key}

@@ -177,7 +177,7 @@ func (o *markUnread) resolve(g *group, w *workspace, n *needs) {
 }
 
 func (o *markUnread) run(ctx context.Context, g *group, w *workspace) (any, error) {
-	scope, row, err := g.reach(ctx, w, o.Scope, o.Member, o.Version == nil)
+	scope, row, err := g.reach(ctx, w, o.Scope, o.Member, o.Trusted)
 	if err != nil {
 		return nil, err
 	}

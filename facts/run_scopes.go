@@ -38,7 +38,7 @@ func (o *putScope) run(ctx context.Context, g *group, w *workspace) (any, error)
 		return o.create(ctx, g, w)
 	}
 	info := &row.Info
-	fixed := o.Type == info.Type && (o.Parent == "" || o.Parent == info.ParentID) &&
+	fixed := (o.Type == 0 || o.Type == info.Type) && (o.Parent == "" || o.Parent == info.ParentID) &&
 		(o.RootMessage == "" || o.RootMessage == info.RootMessage)
 	if !fixed {
 		return nil, fmt.Errorf("scope %q: %w: type, parent and root are fixed", o.ID, ErrMismatch)
@@ -87,12 +87,17 @@ func (o *putScope) check() error {
 			}
 		}
 	}
+	return nil
+}
+
+// checkNew refuses a scope that cannot be made.
+func (o *putScope) checkNew() error {
 	thread := o.Type == readstate.Thread
 	switch {
 	case o.Type == readstate.Task, o.Type == readstate.Session:
 		return fmt.Errorf("%w: scopes of type %s are not made here", ErrInvalid, o.Type)
-	case o.Type.String() == "" || o.Type < readstate.Channel || o.Type > readstate.Session:
-		return fmt.Errorf("%w: unknown scope type", ErrInvalid)
+	case o.Type < readstate.Channel || o.Type > readstate.Session:
+		return fmt.Errorf("%w: a new scope needs a type", ErrInvalid)
 	case thread && o.Parent == "":
 		return fmt.Errorf("%w: a thread needs a parent", ErrInvalid)
 	case !thread && (o.Parent != "" || o.RootMessage != ""):
@@ -102,6 +107,9 @@ func (o *putScope) check() error {
 }
 
 func (o *putScope) create(ctx context.Context, g *group, w *workspace) (any, error) {
+	if err := o.checkNew(); err != nil {
+		return nil, err
+	}
 	info := readstate.ScopeInfo{ID: o.ID, Type: o.Type, RootMessage: o.RootMessage}
 	var root *MessageRow
 	if o.Type == readstate.Thread {

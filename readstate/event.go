@@ -123,7 +123,6 @@ type MemberRow struct {
 
 // PairRow is the part of a Pair that belongs to the row, with the member it is about.
 type PairRow struct {
-	Owner    MemberKey // who blocks
 	Blocked  MemberKey
 	AuthorAt uint64
 	Overlap  uint64
@@ -136,8 +135,9 @@ type PairRow struct {
 	Other BlockedWriter
 }
 
-// Pair evaluates the record for a base: the one the row's counters belong to.
-func (p *PairRow) Pair(t ScopeType, base Revision) Pair {
+// Pair evaluates the record for its owner, who blocks, and a base: the one the row's counters
+// belong to.
+func (p *PairRow) Pair(t ScopeType, owner MemberKey, base Revision) Pair {
 	out := Pair{
 		AuthorHead: p.Other.AuthorHead, AuthorAt: p.AuthorAt, Overlap: p.Overlap,
 		Direct: p.Direct, Targets: p.Targets, ActorHead: p.Other.ActorHead, ActorAt: p.ActorAt,
@@ -147,7 +147,7 @@ func (p *PairRow) Pair(t ScopeType, base Revision) Pair {
 		out.Removed += one(r > base)
 	}
 	for _, e := range p.Other.Everyone {
-		out.Everyone += one(e.Revision > base && !(t.NeutralWriters() && e.Principal == p.Owner))
+		out.Everyone += one(e.Revision > base && !(t.NeutralWriters() && e.Principal == owner))
 	}
 	return out
 }

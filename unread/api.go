@@ -56,15 +56,15 @@ type PageRequest struct {
 
 // Row is one scope as one member sees it, evaluated at LSN.
 type Row struct {
-	Scope          readstate.ScopeInfo
-	Ranks          readstate.ScopeRanks
-	Row            readstate.Row
-	Level          readstate.Level // in force now, inherited where the row says so
-	Archived       bool            // the scope's or its parent's
-	Values         readstate.Values
-	Presented      readstate.Presented
-	State          State
-	LSN            readstate.LSN
+	Scope     readstate.ScopeInfo
+	Ranks     readstate.ScopeRanks
+	Row       readstate.Row
+	Level     readstate.Level // in force now, inherited where the row says so
+	Archived  bool            // the scope's or its parent's
+	Values    readstate.Values
+	Presented readstate.Presented
+	State     State
+	LSN       readstate.LSN
 }
 
 // Summary is what a member's totals are at LSN. Complete says that every page of the member is

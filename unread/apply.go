@@ -98,7 +98,7 @@ func (st *state) applyMessage(lsn readstate.LSN, ev *readstate.MessageEvent) err
 	sc := st.scopes.at(s)
 	sc.ranks.LatestSeq = ev.Seq
 	sc.ranks.Latest = readstate.Latest{ID: ev.ID, At: ev.At}
-	sc.ranks.LastActivityAt = max(sc.ranks.LastActivityAt, ev.At)
+	sc.ranks.LastActivityAt = ev.At
 	sc.ranks.LastLSN = lsn
 	except := exempt{ev.Author, ev.Principal}
 	if !sc.info.Type.NeutralWriters() {
@@ -342,7 +342,7 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 	}
 	sc := st.scopes.at(s)
 	sc.ranks.LatestActivity = ev.Seq
-	sc.ranks.LastActivityAt = max(sc.ranks.LastActivityAt, ev.At)
+	sc.ranks.LastActivityAt = ev.At
 	sc.ranks.LastLSN = lsn
 	if !ev.HighSignal {
 		return nil

@@ -73,6 +73,7 @@ func (st *state) applyFloor(lsn readstate.LSN, ev *readstate.FloorEvent) error {
 	sc := st.scopes.at(s)
 	sc.ranks.Floor = max(sc.ranks.Floor, ev.Floor)
 	sc.ranks.LastLSN = lsn
+	sc.ranks.Latest, sc.ranks.Replies = ev.Latest, ev.Replies
 	sc.removed.trim(ev.Removed)
 	sc.everyone.trim(ev.Everyone)
 	for _, w := range sc.blocked {
@@ -182,8 +183,9 @@ func (st *state) miss(m int32, key readstate.ScopeKey) {
 	st.missing = append(st.missing, missing{member: mb.info.ID, scope: key})
 }
 
-// applyBlock keeps whom a member blocks. After a block the rows that it changes come as events
-// of their own, with their pairs; after an unblock the pairs are simply no longer wanted.
+// applyBlock keeps whom a member blocks. What the newly blocked one wrote before is known to the
+// store alone, so that a block takes the member's rows out and has them read again, with their
+// pairs. After an unblock the pairs are simply no longer wanted.
 func (st *state) applyBlock(ev *readstate.BlockEvent) {
 	m := st.memberByKey[ev.Member]
 	if m == none {
@@ -193,6 +195,12 @@ func (st *state) applyBlock(ev *readstate.BlockEvent) {
 	mb.info.MemberLSN = max(mb.info.MemberLSN, ev.MemberLSN)
 	if ev.Blocked {
 		st.block(m, ev.Other)
+		for _, e := range mb.entries {
+			st.markVisible(e, nobody) // told once the rows are back
+		}
+		st.dropRows(m)
+		mb.complete = false
+		st.stale = append(st.stale, mb.info.ID)
 		return
 	}
 	st.unblock(m, ev.Other)
@@ -209,6 +217,7 @@ func (st *state) applyBlock(ev *readstate.BlockEvent) {
 func (st *state) applyPrincipal(info *readstate.MemberInfo) {
 	m := st.memberByKey[info.Key]
 	if m == none {
+		st.arrived = append(st.arrived, info.ID)
 		return
 	}
 	mb := st.members.at(m)

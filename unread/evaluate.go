@@ -112,7 +112,7 @@ func (st *state) visible(e int32) bool {
 // settle.
 func (st *state) fold(m int32, now int64) (badge readstate.Badge, clean bool, err error) {
 	mb := st.members.at(m)
-	clean = len(st.batches) == 0 && (mb.nextUntil == 0 || now < mb.nextUntil)
+	clean = !st.awaits(m) && (mb.nextUntil == 0 || now < mb.nextUntil)
 	for e := st.lists.at(mb.candidate).head; e != none; e = st.entries.at(e).next {
 		st.checks.Add(1)
 		v, err := st.evaluate(e, now)

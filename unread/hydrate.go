@@ -30,6 +30,7 @@ type job struct {
 	void    bool                 // memory went while the page was read
 	since   int64                // when the job was made, milliseconds
 	changed chan struct{}        // closed and replaced at every step forward
+	told    bool                 // watches hear of every row: they heard of none going
 	err     error                // set when the job ended without success
 }
 
@@ -140,6 +141,9 @@ func (r *Runtime) newJob(ws *workspace, id readstate.MemberID, whole bool) *job 
 // loaded members, whose number bounds them, so that no budget refuses them. Under the lock.
 func (r *Runtime) registerMissing(ws *workspace) {
 	for _, x := range ws.st.missing {
+		if ws.st.memberByID[x.member] == none {
+			continue
+		}
 		j := ws.jobs[x.member]
 		if j == nil {
 			r.queue.admit(math.MaxInt)
@@ -150,6 +154,41 @@ func (r *Runtime) registerMissing(ws *workspace) {
 		}
 	}
 	ws.st.missing = ws.st.missing[:0]
+}
+
+// reloadStale has members read again whose rows went although they are watched, and lets the
+// others go. Under the lock.
+func (r *Runtime) reloadStale(ws *workspace) {
+	for _, id := range ws.st.stale {
+		m := ws.st.memberByID[id]
+		if m == none {
+			continue
+		}
+		j := ws.jobs[id]
+		switch {
+		case j != nil:
+			r.restartJob(ws, j)
+		case len(ws.st.members.at(m).watchers) == 0:
+			ws.st.dropMember(m)
+			continue
+		default:
+			r.queue.admit(math.MaxInt)
+			j = r.newJob(ws, id, true)
+		}
+		j.told = true
+	}
+	ws.st.stale = ws.st.stale[:0]
+}
+
+// loadArrived loads members who are watched and were unknown until now. Under the lock.
+func (r *Runtime) loadArrived(ws *workspace) {
+	for _, id := range ws.st.arrived {
+		if len(ws.watches[id]) > 0 && ws.st.memberByID[id] == none && ws.jobs[id] == nil {
+			r.queue.admit(math.MaxInt)
+			r.newJob(ws, id, true).told = true
+		}
+	}
+	ws.st.arrived = ws.st.arrived[:0]
 }
 
 // beginPage registers the page that the job needs next: from now on the ring keeps every commit
@@ -265,4 +304,11 @@ func (r *Runtime) endJob(ws *workspace, j *job, err error) {
 func (j *job) announce() {
 	close(j.changed)
 	j.changed = make(chan struct{})
+}
+
+// failure says why the job ended; nil while it goes on, and when it ended well.
+func (j *job) failure() error {
+	j.ws.mu.RLock()
+	defer j.ws.mu.RUnlock()
+	return j.err
 }

@@ -24,7 +24,11 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 		return
 	}
 	asked := j.asked
-	m := r.merge(ws, side, j.member, !j.whole)
+	if len(side.stale) > 0 {
+		r.again(ws, j) // the member blocked somebody meanwhile: the page lacks the pairs
+		return
+	}
+	m := r.merge(ws, side, j.member, j.told || !j.whole)
 	r.metrics.pages.Add(1)
 	if j.whole {
 		j.cursor = page.Next
@@ -41,6 +45,7 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 		j.announce()
 	} else {
 		ws.st.members.at(m).complete = true
+		ws.st.noted = append(ws.st.noted, ws.st.members.at(m).watchers...)
 		r.endJob(ws, j, nil)
 	}
 	r.evict(ws, m)

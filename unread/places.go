@@ -154,6 +154,17 @@ func (st *state) collect(m int32) bool {
 	return found
 }
 
+// awaits reports that some row of the member is on a pending batch.
+func (st *state) awaits(m int32) bool {
+	for _, l := range st.batches {
+		s := st.entries.at(st.lists.at(l).head).scope
+		if e := st.entryOf(m, s); e != none && st.entries.at(e).list == l {
+			return true
+		}
+	}
+	return false
+}
+
 // noteUntil keeps the earliest end of a level.
 func (st *state) noteUntil(m int32, until int64) {
 	mb := st.members.at(m)

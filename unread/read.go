@@ -33,11 +33,11 @@ func (r *Runtime) view(
 		if done {
 			return err
 		}
-		changed, err := r.await(ws, member, enough)
+		j, changed, err := r.await(ws, member, enough)
 		if err != nil {
 			return err
 		}
-		if changed == nil {
+		if j == nil {
 			continue
 		}
 		if timer == nil {
@@ -46,6 +46,9 @@ func (r *Runtime) view(
 		}
 		select {
 		case <-changed:
+			if err := j.failure(); err != nil {
+				return err
+			}
 			continue
 		case <-timer.C:
 		case <-ctx.Done():
@@ -53,7 +56,7 @@ func (r *Runtime) view(
 			return fmt.Errorf("runtime closed: %w", ErrNotServable)
 		}
 		if partial != nil && ctx.Err() == nil {
-			anything := func(*state, int32) bool { return true }
+			anything := func(st *state, m int32) bool { return len(st.members.at(m).entries) > 0 }
 			if done, err := r.tryView(ws, member, anything, partial); done {
 				return err
 			}
@@ -85,13 +88,10 @@ func (r *Runtime) tryView(
 	}
 	err := fn(st, m, max(st.now, r.now()))
 	ws.mu.RUnlock()
-	switch {
-	case errors.Is(err, errUntidy):
-		err = r.tidy(ws, member)
-		if err == nil {
-			return false, nil
-		}
-	case errors.Is(err, ErrInvariant):
+	if errors.Is(err, errUntidy) {
+		return r.tidyView(ws, member, enough, fn)
+	}
+	if errors.Is(err, ErrInvariant) {
 		r.lock(ws)
 		if ws.st == st {
 			r.alarm(ws)
@@ -105,41 +105,47 @@ func (r *Runtime) tryView(
 // that changes memory.
 var errUntidy = errors.New("candidates are untidy")
 
-// tidy checks the member's candidates, after which a read under the shared lock finds all of
-// them unread, until something happens again.
-func (r *Runtime) tidy(ws *workspace, member readstate.MemberID) error {
+// tidyView checks the member's candidates and runs fn, which finds all of them unread then.
+func (r *Runtime) tidyView(
+	ws *workspace, member readstate.MemberID, enough need,
+	fn func(st *state, m int32, now int64) error,
+) (bool, error) {
 	r.lock(ws)
 	defer r.unlock(ws)
-	m := ws.st.memberByID[member]
-	if m == none {
-		return nil
+	st := ws.st
+	m := st.memberByID[member]
+	if m == none || ws.dropped || !enough(st, m) {
+		return false, nil
 	}
-	if _, err := ws.st.total(m); err != nil {
+	_, err := st.total(m)
+	if err == nil {
+		err = fn(st, m, st.now)
+	}
+	if errors.Is(err, ErrInvariant) {
 		r.alarm(ws)
-		return err
 	}
-	return nil
+	return true, err
 }
 
-// await finds or makes the member's job and returns what closes at its next step; nil when the
-// memory suffices after all.
+// await finds or makes the member's job and returns it with what closes at its next step; nil
+// when the memory suffices after all.
 func (r *Runtime) await(
 	ws *workspace, member readstate.MemberID, enough need,
-) (<-chan struct{}, error) {
+) (*job, <-chan struct{}, error) {
 	r.lock(ws)
 	defer r.unlock(ws)
 	if ws.dropped {
-		return nil, fmt.Errorf("workspace %s: %w", ws.id, ErrNoWorkspace)
+		return nil, nil, fmt.Errorf("workspace %s: %w", ws.id, ErrNoWorkspace)
 	}
 	if m := ws.st.memberByID[member]; m != none && enough(ws.st, m) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	j, err := r.wantMember(ws, member)
 	if err != nil {
 		r.metrics.suppressed.Add(1)
-		return nil, fmt.Errorf("%w: %w", ErrNotServable, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrNotServable, err)
 	}
-	return j.changed, nil
+	return j, j.changed, nil
 }
 
 // stateOf names the state of an answer that has no value.

@@ -211,7 +211,9 @@ func (r *Runtime) Apply(
 			return fmt.Errorf("apply %d: %w", lsn, err)
 		}
 	}
+	r.reloadStale(ws)
 	r.registerMissing(ws)
+	r.loadArrived(ws)
 	r.installParked(ws)
 	return nil
 }

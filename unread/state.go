@@ -30,18 +30,20 @@ type state struct {
 	memberByID  map[readstate.MemberID]int32
 	scopeByKey  map[readstate.ScopeKey]int32
 	scopeByID   map[readstate.ScopeID]int32
-	entryAt     map[uint64]int32                 // member<<32 | scope
+	entryAt     map[uint64]int32                // member<<32 | scope
 	blockers    map[readstate.MemberKey][]int32 // loaded members who block the key
 
 	batches   []int32 // lists of rows that were fired and not moved yet
 	marks     []bulkMark
 	fireLimit int
-	touched   []touch // scratch of one event
+	touched   []touch              // scratch of one event
 	noted     []*Watch             // watches to wake once the lock is released
 	untils    []readstate.MemberID // watched members whose next end of a level changed
 	missing   []missing            // rows that only a page can bring
+	stale     []readstate.MemberID // members whose rows all have to be read again
+	arrived   []readstate.MemberID // members who changed and are not loaded
 	watched   int                  // rows of watched members
-	checks    *atomic.Uint64 // candidate checks
+	checks    *atomic.Uint64       // candidate checks
 }
 
 // member is a loaded member.
@@ -288,9 +290,7 @@ func (st *state) dropEntry(e int32) {
 
 // dropMember forgets a member with all rows.
 func (st *state) dropMember(m int32) {
-	for n := len(st.members.at(m).entries); n > 0; n = len(st.members.at(m).entries) {
-		st.dropEntry(st.members.at(m).entries[n-1])
-	}
+	st.dropRows(m)
 	mb := st.members.at(m)
 	for _, b := range slices.Clone(mb.blocks) {
 		st.unblock(m, b)
@@ -301,6 +301,14 @@ func (st *state) dropMember(m int32) {
 	}
 	st.lists.drop(mb.candidate)
 	st.members.drop(m)
+}
+
+func (st *state) dropRows(m int32) {
+	mb := st.members.at(m)
+	for len(mb.entries) > 0 {
+		st.dropEntry(mb.entries[len(mb.entries)-1])
+	}
+	mb.nextUntil = 0
 }
 
 func (st *state) watchEntry(e int32) {

@@ -32,24 +32,24 @@ type Stats struct {
 	Watches         int
 	PendingBatches  int
 	RingEvents      int
-	Hydrating       int           // members being loaded
-	OldestHydration int64         // milliseconds since the oldest of them was asked for
-	ReadingPages    int64         // right now
-	MaxReadingPages int64         // most at once
-	Pages           uint64        // pages installed
-	PageFailures    uint64        // pages the source could not read
-	RingOverruns    uint64        // pages read again because the ring had lost what they needed
-	Restarts        uint64        // members loaded anew because their memory went meanwhile
-	RefusedJobs     uint64        // members not loaded because of a budget
-	DroppedEvents   uint64        // events that left the ring while a page might need them
-	RepeatedCommits uint64        // commits at or below the applied one
-	Gaps            uint64        // LSN gaps, each of which emptied a workspace
-	Alarms          uint64        // broken invariants, each of which emptied a workspace
-	Evicted         uint64        // members let go
-	CandidateChecks uint64        // rows evaluated for a badge or a dot
-	Suppressed      uint64        // answers withheld
-	Ticks           uint64        // steps of pending work
-	Deltas          uint64        // handed to watches
+	Hydrating       int    // members being loaded
+	OldestHydration int64  // milliseconds since the oldest of them was asked for
+	ReadingPages    int64  // right now
+	MaxReadingPages int64  // most at once
+	Pages           uint64 // pages installed
+	PageFailures    uint64 // pages the source could not read
+	RingOverruns    uint64 // pages read again because the ring had lost what they needed
+	Restarts        uint64 // members loaded anew because their memory went meanwhile
+	RefusedJobs     uint64 // members not loaded because of a budget
+	DroppedEvents   uint64 // events that left the ring while a page might need them
+	RepeatedCommits uint64 // commits at or below the applied one
+	Gaps            uint64 // LSN gaps, each of which emptied a workspace
+	Alarms          uint64 // broken invariants, each of which emptied a workspace
+	Evicted         uint64 // members let go
+	CandidateChecks uint64 // rows evaluated for a badge or a dot
+	Suppressed      uint64 // answers withheld
+	Ticks           uint64 // steps of pending work
+	Deltas          uint64 // handed to watches
 	LostWatches     uint64
 }
 

@@ -19,10 +19,10 @@ type Watch struct {
 	ready chan struct{}
 	lost  chan struct{}
 
-	mu     sync.Mutex // innermost: taken with the workspace's lock held, never the reverse
-	dirty  map[change]readstate.ScopeID
-	order  []change
-	gone   bool // lost or closed
+	mu    sync.Mutex // innermost: taken with the workspace's lock held, never the reverse
+	dirty map[change]readstate.ScopeID
+	order []change
+	gone  bool // lost or closed
 
 	members map[readstate.MemberID]struct{} // guarded by the workspace's lock
 }
@@ -48,7 +48,7 @@ func (r *Runtime) Watch(id readstate.WorkspaceID, members []readstate.MemberID) 
 	return w, w.Add(members...)
 }
 
-// Ready receives when Next has something. It is never closed.
+// Ready receives when Next may have something. It is never closed.
 func (w *Watch) Ready() <-chan struct{} { return w.ready }
 
 // Lost is closed when the workspace's memory went: take a new watch and a new snapshot.
@@ -199,67 +199,111 @@ func (w *Watch) lose() {
 	w.r.metrics.lostWatches.Add(1)
 }
 
+// told is a change with the name of its scope, which may be gone by now.
+type told struct {
+	change
+	id readstate.ScopeID
+}
+
 // take removes up to limit changes in the order in which they came.
-func (w *Watch) take(limit int) ([]change, []readstate.ScopeID) {
+func (w *Watch) take(limit int) []told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := min(limit, len(w.order))
-	taken := slices.Clone(w.order[:n])
+	taken := make([]told, n)
+	for i, c := range w.order[:n] {
+		taken[i] = told{c, w.dirty[c]}
+		delete(w.dirty, c)
+	}
 	w.order = w.order[n:]
 	if len(w.order) == 0 {
 		w.order = nil
 	} else {
 		w.wake()
 	}
-	ids := make([]readstate.ScopeID, n)
-	for i, c := range taken {
-		ids[i] = w.dirty[c]
-		delete(w.dirty, c)
-	}
-	return taken, ids
+	return taken
 }
 
 // Next returns up to limit deltas with the values of this moment, nil when there is none. It
 // waits for nothing.
 func (w *Watch) Next(limit int) []Delta {
-	changes, ids := w.take(limit)
-	if len(changes) == 0 {
-		return nil
+	var early []told
+	defer func() {
+		for _, c := range early {
+			w.note(c.member, c.scope, c.id)
+		}
+	}()
+	for {
+		taken := w.take(limit)
+		if len(taken) == 0 {
+			return nil
+		}
+		deltas, wait, err := w.evaluate(taken)
+		if err != nil {
+			return nil
+		}
+		early = append(early, wait...)
+		if len(deltas) > 0 {
+			w.r.metrics.deltas.Add(uint64(len(deltas)))
+			return deltas
+		}
 	}
+}
+
+// evaluate turns changes into deltas, and returns those for which it is too early: the rows of
+// their member are being read again, and the watch is woken when that is done. It shares the
+// lock with readers as long as nobody's candidates need tidying.
+func (w *Watch) evaluate(taken []told) (deltas []Delta, early []told, err error) {
 	r, ws := w.r, w.ws
+	ws.mu.RLock()
+	st, now := ws.st, max(ws.st.now, r.now())
+	deltas, early, err = w.deltas(st, taken, now, func(m int32) (Summary, error) {
+		return st.peek(m, now)
+	})
+	ws.mu.RUnlock()
+	if err == nil {
+		return deltas, early, nil
+	}
 	r.lock(ws)
 	defer r.unlock(ws)
-	if w.over() {
-		return nil
+	deltas, early, err = w.deltas(ws.st, taken, ws.st.now, ws.st.summary)
+	if err != nil {
+		r.alarm(ws)
 	}
-	deltas := make([]Delta, 0, len(changes))
+	return deltas, early, err
+}
+
+func (w *Watch) deltas(
+	st *state, taken []told, now int64, sum func(m int32) (Summary, error),
+) (deltas []Delta, early []told, err error) {
+	if w.over() {
+		return nil, nil, nil
+	}
 	summaries := map[readstate.MemberID]Summary{}
-	for i, c := range changes {
-		m := ws.st.memberByID[c.member]
-		if m == none {
+	for _, c := range taken {
+		m := st.memberByID[c.member]
+		e := none
+		if m != none {
+			e = st.entryOf(m, st.scopeByKey[c.scope])
+		}
+		if m == none || (e == none && !st.members.at(m).complete) {
+			early = append(early, c)
 			continue
 		}
 		s, found := summaries[c.member]
 		if !found {
-			var err error
-			if s, err = ws.st.summary(m); err != nil {
-				r.alarm(ws)
-				return nil
+			if s, err = sum(m); err != nil {
+				return nil, nil, err
 			}
 			summaries[c.member] = s
 		}
-		d := Delta{Member: c.member, Scope: ids[i], Summary: s}
-		e := ws.st.entryOf(m, ws.st.scopeByKey[c.scope])
-		if e == none || !ws.st.visible(e) {
+		d := Delta{Member: c.member, Scope: c.id, Summary: s}
+		if e == none || !st.standing(e, now).visible {
 			d.Removed = true
-		} else if row, err := ws.st.row(e, ws.st.now); err != nil {
-			r.alarm(ws)
-			return nil
-		} else {
-			d.Row = row
+		} else if d.Row, err = st.row(e, now); err != nil {
+			return nil, nil, err
 		}
 		deltas = append(deltas, d)
 	}
-	r.metrics.deltas.Add(uint64(len(deltas)))
-	return deltas
+	return deltas, early, nil
 }

@@ -97,6 +97,39 @@ func (s *session) blockCounts(
 	return out, err
 }
 
+// Blocks wholly within the interval count without their bits.
+var selectRemovedBetween = query("count removed", 0, `SELECT b.block, b.count,
+    CASE WHEN b.block = ? OR b.block = ? THEN b.bits END
+  FROM scope_removed_blocks b WHERE b.scope = ? AND b.block >= ? AND b.block <= ?`)
+
+// RemovedBetween implements facts.View.
+func (s *session) RemovedBetween(
+	ctx context.Context, scope readstate.ScopeKey, low, high readstate.Revision,
+) (n uint64, err error) {
+	if high <= low {
+		return 0, nil
+	}
+	first, last := readstate.BlockOf(low), readstate.BlockOf(high)
+	args := []any{number(first), number(last), number(scope), number(first), number(last)}
+	err = s.each(ctx, selectRemovedBetween, 0, args, func(r *record) error {
+		block, count := r.uint(), r.uint()
+		if block != first && block != last {
+			n += count
+			return nil
+		}
+		bits, err := unpackBits(r.bytes())
+		if block == last {
+			count = bits.CountThrough(high)
+		}
+		if block == first {
+			count -= bits.CountThrough(low)
+		}
+		n += count
+		return err
+	})
+	return n, err
+}
+
 func (s *session) writeBlocks(ctx context.Context, rows []facts.BlockRow) error {
 	for set := range facts.BlockSet(len(blockTables)) {
 		full := blocksOf(rows, set, func(b *facts.BlockRow) facts.BlockSet {

@@ -31,6 +31,9 @@ func positive[T ~uint64 | ~uint8 | ~int64](v T) any {
 	return int64(v)
 }
 
+// bounded keeps a negative limit from meaning none.
+func bounded(limit int) any { return int64(max(limit, 0)) }
+
 var zero, one any = int64(0), int64(1)
 
 func flag(v bool) any {

@@ -78,7 +78,7 @@ func (s *session) ListMembers(
 	ctx context.Context, w facts.WorkspaceKey, after readstate.MemberID, limit int,
 ) ([]readstate.MemberInfo, error) {
 	var out []readstate.MemberInfo
-	args := []any{number(w), id(after), int64(limit)}
+	args := []any{number(w), id(after), bounded(limit)}
 	err := s.each(ctx, selectMemberPage, 0, args, func(r *record) error {
 		out = append(out, readMember(r))
 		return nil
@@ -89,7 +89,7 @@ func (s *session) ListMembers(
 func (s *session) ListScopes(
 	ctx context.Context, q facts.ScopeQuery,
 ) ([]facts.ScopeRow, error) {
-	limit, scopeType, parent := int64(max(q.Limit, 0)), number(q.Type), number(q.Parent)
+	limit, scopeType, parent := bounded(q.Limit), number(q.Type), number(q.Parent)
 	var st *statement
 	var args []any
 	switch {
@@ -118,7 +118,7 @@ func (s *session) ListRoster(
 	ctx context.Context, scope readstate.ScopeKey, after readstate.MemberKey, limit int,
 ) ([]facts.RosterRow, error) {
 	var out []facts.RosterRow
-	args := []any{number(scope), number(after), int64(limit)}
+	args := []any{number(scope), number(after), bounded(limit)}
 	err := s.each(ctx, selectRoster, 0, args, func(r *record) error {
 		out = append(out, facts.RosterRow{StateRow: readState(r), Info: readMember(r)})
 		return nil
@@ -172,7 +172,7 @@ func (s *session) Counted(
 	if !q.Type.NeutralWriters() {
 		neutral = int64(-1) // nobody
 	}
-	limit := int64(max(q.Limit, 0))
+	limit := bounded(q.Limit)
 	var st *statement
 	switch {
 	case q.Type.Targeted() && q.Attention:

@@ -10,8 +10,8 @@ import (
 
 const messageColumns = `m.scope, m.seq, m.revision, m.id, m.kind, m.author, m.principal,
   m.author_rank, m.principal_rank, m.named, m.recipients, m.everyone, m.live, m.silent,
-  m.reply_to, m.peer_scope, m.peer_seq, m.op_actor, m.op_id, m.op_digest, m.local_id,
-  m.expires_at, m.created_at, m.edited_at, m.payload`
+  m.reply_to, m.peer_scope, m.peer_seq, m.thread, m.op_actor, m.op_id, m.op_digest,
+  m.local_id, m.expires_at, m.created_at, m.edited_at, m.payload`
 
 var (
 	selectMessagesByID = query("load messages by id", 2,
@@ -36,6 +36,13 @@ var (
 		`SELECT `+messageColumns+` FROM scope_messages m
   WHERE m.scope >> 32 = ? AND m.expires_at <= ? AND m.live = 1
   ORDER BY m.expires_at, m.scope, m.seq LIMIT ?`)
+	selectExpiring = query("list expiring", 0, `SELECT w.id FROM workspaces w WHERE EXISTS (
+    SELECT 1 FROM scope_messages m
+    WHERE m.scope >> 32 = w.workspace AND m.expires_at <= ? AND m.live = 1)
+  ORDER BY w.id`)
+	selectPayloads = query("load payloads of an author", 0,
+		`SELECT `+messageColumns+` FROM scope_messages m
+  WHERE m.author = ? AND m.payload IS NOT NULL ORDER BY m.scope, m.seq LIMIT ?`)
 	selectLiveAfter = query("list messages after", 0,
 		`SELECT `+messageColumns+` FROM scope_messages m
   WHERE m.scope = ? AND m.seq > ? AND m.live = 1 ORDER BY m.seq LIMIT ?`)
@@ -49,13 +56,13 @@ var (
 	insertMessages = insert("insert messages", insertion{
 		table: "scope_messages",
 		columns: list("scope seq revision id kind author principal author_rank principal_rank " +
-			"named recipients everyone live silent reply_to peer_scope peer_seq op_actor op_id " +
-			"op_digest local_id expires_at created_at edited_at payload"),
+			"named recipients everyone live silent reply_to peer_scope peer_seq thread op_actor " +
+			"op_id op_digest local_id expires_at created_at edited_at payload"),
 	})
 	updateMessages = update("update messages", change{
 		table: "scope_messages",
 		columns: list("scope seq live named everyone edited_at peer_scope peer_seq " +
-			"expires_at payload"),
+			"thread expires_at payload"),
 		keys: 2,
 	})
 
@@ -109,6 +116,7 @@ func readMessage(r *record) (facts.MessageRow, error) {
 	m.Everyone, m.Live, m.Silent = r.bool(), r.bool(), r.bool()
 	m.ReplyTo = r.string()
 	m.Peer = facts.Place{Scope: readstate.ScopeKey(r.uint()), Seq: readstate.Seq(r.uint())}
+	m.Thread = readstate.ScopeKey(r.uint())
 	if r.null() {
 		r.skip(3)
 	} else {
@@ -138,7 +146,7 @@ func bindMessage(args []any, m *facts.MessageRow) []any {
 		number(m.Author), positive(m.Principal), number(m.AuthorRank), number(m.PrincipalRank),
 		packMembers(m.Scope, m.Named), packMembers(m.Scope, m.Recipients), flag(m.Everyone),
 		flag(m.Live), flag(m.Silent), optional(m.ReplyTo), number(m.Peer.Scope),
-		number(m.Peer.Seq))
+		number(m.Peer.Seq), number(m.Thread))
 	if m.Op.Actor == 0 {
 		args = append(args, nil, nil, nil)
 	} else {
@@ -151,7 +159,8 @@ func bindMessage(args []any, m *facts.MessageRow) []any {
 func bindMessageChange(args []any, m *facts.MessageRow) []any {
 	return append(args, number(m.Scope), number(m.Seq), flag(m.Live),
 		packMembers(m.Scope, m.Named), flag(m.Everyone), number(m.EditedAt),
-		number(m.Peer.Scope), number(m.Peer.Seq), positive(m.ExpiresAt), blob(m.Payload))
+		number(m.Peer.Scope), number(m.Peer.Seq), number(m.Thread),
+		positive(m.ExpiresAt), blob(m.Payload))
 }
 
 func bindMention(args []any, m *facts.MentionRow) []any {
@@ -238,7 +247,7 @@ func (s *session) MessagesBetween(
 		st = selectMessagesDown
 	}
 	var out []facts.MessageRow
-	args := []any{number(scope), number(low), number(high), int64(limit)}
+	args := []any{number(scope), number(low), number(high), bounded(limit)}
 	err := s.each(ctx, st, 0, args, appendMessage(&out))
 	return out, err
 }
@@ -247,18 +256,38 @@ func (s *session) Expired(
 	ctx context.Context, w facts.WorkspaceKey, now int64, limit int,
 ) ([]facts.MessageRow, error) {
 	var out []facts.MessageRow
-	args := []any{number(w), now, int64(limit)}
+	args := []any{number(w), now, bounded(limit)}
 	err := s.each(ctx, selectExpired, 0, args, appendMessage(&out))
 	return out, err
 }
 
-// liveMessages answers ascending, also where the newest are chosen.
+// Expiring implements facts.View.
+func (s *session) Expiring(ctx context.Context, now int64) ([]readstate.WorkspaceID, error) {
+	var out []readstate.WorkspaceID
+	err := s.each(ctx, selectExpiring, 0, []any{now}, func(r *record) error {
+		out = append(out, readstate.WorkspaceID(r.string()))
+		return nil
+	})
+	return out, err
+}
+
+// AuthoredPayloads implements facts.Tx.
+func (s *session) AuthoredPayloads(
+	ctx context.Context, author readstate.MemberKey, limit int,
+) ([]facts.MessageRow, error) {
+	var out []facts.MessageRow
+	args := []any{number(author), bounded(limit)}
+	err := s.each(ctx, selectPayloads, 0, args, appendMessage(&out))
+	return out, err
+}
+
+// Messages implements facts.View. It answers ascending, also where the newest are chosen.
 func (s *session) Messages(
 	ctx context.Context, q facts.MessageQuery,
 ) ([]facts.MessageRow, error) {
 	var out []facts.MessageRow
 	if q.After > 0 {
-		args := []any{number(q.Scope), number(q.After), int64(q.Limit)}
+		args := []any{number(q.Scope), number(q.After), bounded(q.Limit)}
 		err := s.each(ctx, selectLiveAfter, 0, args, appendMessage(&out))
 		return out, err
 	}
@@ -266,7 +295,7 @@ func (s *session) Messages(
 	if before == 0 {
 		before = readstate.MaxCounter + 1
 	}
-	args := []any{number(q.Scope), number(before), int64(q.Limit)}
+	args := []any{number(q.Scope), number(before), bounded(q.Limit)}
 	err := s.each(ctx, selectLiveBefore, 0, args, appendMessage(&out))
 	slices.Reverse(out)
 	return out, err

@@ -127,7 +127,7 @@ func (s *session) StatesOf(
 	ctx context.Context, member readstate.MemberKey, after readstate.ScopeKey, limit int,
 ) ([]facts.StateRow, error) {
 	var out []facts.StateRow
-	args := []any{number(member), number(after), int64(limit)}
+	args := []any{number(member), number(after), bounded(limit)}
 	err := s.each(ctx, selectStatesOf, 0, args, func(r *record) error {
 		out = append(out, readState(r))
 		return nil

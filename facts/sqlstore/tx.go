@@ -25,7 +25,11 @@ type tx struct {
 
 // Begin implements facts.Store. It waits for the transaction before it to end.
 func (st *Store) Begin(ctx context.Context) (facts.Tx, error) {
-	return st.begin(ctx)
+	t, err := st.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 func (st *Store) begin(ctx context.Context) (*tx, error) {

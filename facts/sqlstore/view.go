@@ -63,6 +63,22 @@ func (v *view) State(ctx context.Context, key facts.RowKey) (facts.StateRow, boo
 	return first(rows, err)
 }
 
+func (v *view) Writer(ctx context.Context, key facts.RowKey) (facts.WriterRow, bool, error) {
+	rows, err := v.Writers(ctx, []facts.RowKey{key})
+	return first(rows, err)
+}
+
+func (v *view) BlockedKeys(
+	ctx context.Context, member readstate.MemberKey,
+) ([]readstate.MemberKey, error) {
+	pairs, err := v.BlockedBy(ctx, []readstate.MemberKey{member})
+	var out []readstate.MemberKey
+	for _, p := range pairs {
+		out = append(out, p.Other)
+	}
+	return out, err
+}
+
 func (v *view) Message(
 	ctx context.Context, scope readstate.ScopeKey, message string,
 ) (facts.MessageRow, bool, error) {

@@ -121,7 +121,12 @@ func (w *World) createThread(s *scope, op Op) (Outcome, error) {
 		if root == nil || !root.live {
 			return Outcome{}, ErrNotFound
 		}
-		s.root, s.rootAuthor = root.seq, root.author
+		for _, t := range w.scopes {
+			if t.parent == parent.id && t.root == root.seq {
+				return Outcome{}, ErrMismatch
+			}
+		}
+		s.root = root.seq
 	}
 	w.scopes[s.id] = s
 	if root != nil {

@@ -43,7 +43,7 @@
 //     is covered by every read, one with revision X by a request whose own
 //     revision is X or more. A read naming another version still moves the cursor
 //     and is no conflict. A member's read without a version is invalid.
-//  3. Marking unread always needs the current version, for services too. X lies in
+//  3. Marking unread needs the current version; a service may leave it out. X lies in
 //     1..head. The same mark again changes nothing and raises no version.
 //  4. Starting an epoch at revision f (first join, rejoin without shared history,
 //     follow) lowers an older cursor to at most f-1, clears the manual mark (the
@@ -65,10 +65,12 @@
 //     only those follow whom it newly names, from the edited reply. It takes a
 //     joined row in the parent (visible or not) and no explicit unfollow. A
 //     principal follows only when it is also named. Editing the root makes nobody
-//     follow.
+//     follow. Once retention took the root, nobody knows its author any more. A
+//     message is the root of one thread at most.
 //  9. A thread row whose parent epoch is not the parent row's epoch is as good as
 //     none: the next follow starts a new epoch in it. Explicit follow and unfollow
-//     do so at head+1, and are refused while the parent is not joined.
+//     do so at head+1, and are refused while the parent is not joined; they do not
+//     look at visibility, which is the caller's to check.
 //  10. An explicit follow of a live row only sets the choice and the level (all,
 //     without end); it moves no point, so what piled up since is shown. Unfollow
 //     likewise with level mentions. A later level replaces the level, not the
@@ -92,7 +94,8 @@
 //     the old one was readable. Recipients do not travel: moved into a task, an
 //     entry gets those the operation lists. Everyone cannot be moved into a task
 //     with counting. One entry that is gone refuses the whole move; so does a
-//     session on either side.
+//     session on either side. A moved entry is still the same message, and a log
+//     that retains an entry of that message, be it a tombstone or a twin, refuses it.
 //  16. Removing a tombstone changes nothing; removing or editing a trimmed or
 //     unknown entry, or editing a tombstone, is not found. An edit that says the
 //     same names changes nothing. Names and everyone are sets given whole.

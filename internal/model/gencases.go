@@ -180,7 +180,7 @@ func (g *generator) manualRemoved() {
 	x := max(s.head()-Revision(g.draw(3)), 1)
 	g.emit(Op{
 		Kind: OpMarkUnread, Scope: s.id, Member: m, From: x,
-		Version: s.rows[m].version, Service: true,
+		Version: NoVersion, Service: true,
 	})
 	for _, e := range s.entries {
 		if e.revision >= x && e.live && !e.trimmed && !g.spared(s, e) {

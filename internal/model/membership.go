@@ -143,8 +143,7 @@ func (w *World) follow(op Op) (Outcome, error) {
 	if s.kind != Thread {
 		return Outcome{}, ErrInvalid
 	}
-	parent := w.scopes[s.parent]
-	if ok := w.present(parent, op.Member) || op.Service && w.inReach(parent, op.Member); !ok {
+	if !w.inReach(w.scopes[s.parent], op.Member) {
 		return Outcome{}, ErrNotFound
 	}
 	before, existed := w.Row(op.Member, s.id)

@@ -14,8 +14,9 @@ func (w *World) post(op Op) (Outcome, error) {
 	if op.Revision > s.head() {
 		return Outcome{}, ErrFuture
 	}
+	w.posted++
 	draft := entry{
-		author: op.Member, principal: op.Other,
+		message: w.posted, author: op.Member, principal: op.Other,
 		mentions: set(op.Mentions), everyone: op.Everyone,
 		expires: op.Expires, recipients: set(op.Recipients),
 	}
@@ -67,8 +68,8 @@ func (w *World) append(s *scope, draft entry, readable bool) *entry {
 	}
 	s.entries = append(s.entries, &e)
 	if readable && s.kind == Thread {
-		if s.rootAuthor != 0 {
-			w.autoFollow(s, s.rootAuthor, e.revision)
+		if root := w.scopes[s.parent].entry(s.root); root != nil {
+			w.autoFollow(s, root.author, e.revision)
 		}
 		w.autoFollow(s, e.author, e.revision)
 		for _, m := range e.mentions {
@@ -250,7 +251,7 @@ func (w *World) move(op Op) (Outcome, error) {
 	for _, q := range set(op.Seqs) {
 		e := from.entry(q)
 		draft := entry{
-			author: e.author, principal: e.principal,
+			message: e.message, author: e.author, principal: e.principal,
 			expires: e.expires, recipients: set(op.Recipients),
 		}
 		readable := op.Count && e.revision > 0
@@ -277,6 +278,11 @@ func checkMove(from, to *scope, op Op) error {
 		e := from.entry(q)
 		if e == nil || !e.live {
 			return ErrNotFound
+		}
+		for _, there := range to.entries {
+			if there.message == e.message && !there.trimmed {
+				return ErrMismatch
+			}
 		}
 		if to.kind == Task && op.Count && e.revision > 0 && e.everyone {
 			return ErrInvalid

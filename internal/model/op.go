@@ -28,8 +28,8 @@ const (
 	OpReadAll      // readall A [s1:5:0] [s2:4] [service]
 	OpMarkUnread   // unread s1 A [from=3] [v=0] [service]
 	OpSetLevel     // level s1 A all|mentions|none|inherit [until=9] [service]
-	OpFollow       // follow s2 A [service]
-	OpUnfollow     // unfollow s2 A [service]
+	OpFollow       // follow s2 A
+	OpUnfollow     // unfollow s2 A
 	OpArchive      // archive s1
 	OpUnarchive    // unarchive s1
 	OpBlock        // block A B

@@ -153,7 +153,7 @@ func (it ReadItem) String() string {
 
 func (k Kind) takesService() bool {
 	switch k {
-	case OpRead, OpReadAll, OpMarkUnread, OpSetLevel, OpFollow, OpUnfollow, OpActivityRead:
+	case OpRead, OpReadAll, OpMarkUnread, OpSetLevel, OpActivityRead:
 		return true
 	}
 	return false

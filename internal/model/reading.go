@@ -52,7 +52,7 @@ func (w *World) readAll(op Op) (Outcome, error) {
 }
 
 func (w *World) markUnread(op Op) (Outcome, error) {
-	if op.Version < 0 || op.From < 0 {
+	if op.From < 0 || op.Version < NoVersion || (op.Version == NoVersion && !op.Service) {
 		return Outcome{}, ErrInvalid
 	}
 	s, r, err := w.reachable(op)
@@ -62,7 +62,7 @@ func (w *World) markUnread(op Op) (Outcome, error) {
 	switch {
 	case op.From > s.head():
 		return Outcome{}, ErrFuture
-	case op.Version != r.version:
+	case op.Version != r.version && op.Version != NoVersion:
 		return Outcome{}, ErrConflict
 	case r.manual && r.manualFrom == op.From:
 		return Outcome{}, nil

@@ -11,6 +11,7 @@ type World struct {
 	scopes map[ScopeID]*scope
 	blocks map[MemberID]map[MemberID]bool // blocker -> blocked
 	clock  Seconds
+	posted message // the newest
 }
 
 // scope is a log with the rows of those who ever had one.
@@ -20,9 +21,8 @@ type scope struct {
 	shared   bool
 	archived bool
 
-	parent     ScopeID // of a thread
-	root       Seq     // the thread's root in the parent; 0: none
-	rootAuthor MemberID
+	parent ScopeID // of a thread
+	root   Seq     // the thread's root in the parent; 0: none
 
 	owner            MemberID // of a session
 	active, thinking bool
@@ -33,8 +33,12 @@ type scope struct {
 	rows       map[MemberID]*row
 }
 
+// message tells messages apart.
+type message int
+
 // entry is one message in one log. It is never taken out of the log.
 type entry struct {
+	message    message // the same in twins and after a move
 	seq        Seq
 	revision   Revision // 0: not readable, or baseline
 	author     MemberID
@@ -84,7 +88,7 @@ func New() *World {
 // Clone returns an independent copy.
 func (w *World) Clone() *World {
 	c := New()
-	c.clock = w.clock
+	c.clock, c.posted = w.clock, w.posted
 	for id, s := range w.scopes {
 		c.scopes[id] = s.clone()
 	}
@@ -96,8 +100,8 @@ func (w *World) Clone() *World {
 
 func (s *scope) clone() *scope {
 	c := *s
-	c.entries = make([]*entry, len(s.entries))
-	for i, e := range s.entries {
+	c.entries = slices.Clone(s.entries)
+	for i, e := range c.entries {
 		ec := *e // name lists are replaced, never changed in place
 		c.entries[i] = &ec
 	}
@@ -147,6 +151,15 @@ func (w *World) MemberIDs() []MemberID {
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
+}
+
+// RowMembers returns, in order, the members who have or had a row in the scope.
+func (w *World) RowMembers(id ScopeID) []MemberID {
+	s := w.scopes[id]
+	if s == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s.rows))
 }
 
 // Blocks returns whom the member blocks, in order.

@@ -62,7 +62,7 @@
 // Options.Token must answer for any workspace and member. The server must be empty, or
 // Options.Prefix new, since a block creates its workspace by name. Runner is safe for use by
 // several goroutines when Options.Restart is nil; each Run owns its streams and has closed them
-// when it returns. A failed statement ends its block and is returned as *Failure, which prints
+// when it returns. A failed statement ends its block and is returned as *StatementError, which prints
 // file and line, the operation, what was expected, what came, and the server's own explanation
 // of the count.
 package scenario

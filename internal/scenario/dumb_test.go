@@ -21,6 +21,7 @@ type dumbWorkspace struct {
 	streamed bool
 	members  map[string]bool
 	badges   map[string]string
+	private  map[string]bool // whose receipts are
 	blocks   map[string]map[string]bool
 	scopes   map[string]*dumbScope
 	receipts map[string]receipt
@@ -44,7 +45,8 @@ type dumbPost struct {
 	id, author, principal string
 	mentions              []string
 	everyone, deleted     bool
-	seq, revision         uint64 // revision 0: not readable
+	seq, revision         uint64    // revision 0: not readable
+	twin                  *dumbPost // the same reply in the channel
 }
 
 type dumbRow struct {
@@ -66,7 +68,8 @@ func newDumb(fault string) *dumb {
 
 func newDumbWorkspace() *dumbWorkspace {
 	return &dumbWorkspace{members: map[string]bool{}, badges: map[string]string{},
-		blocks: map[string]map[string]bool{}, scopes: map[string]*dumbScope{},
+		private: map[string]bool{},
+		blocks:  map[string]map[string]bool{}, scopes: map[string]*dumbScope{},
 		receipts: map[string]receipt{}}
 }
 

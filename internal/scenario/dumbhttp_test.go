@@ -21,7 +21,7 @@ type dumbCall struct {
 	w            *dumbWorkspace
 	member, role string
 	status       int
-	wsID, conn   string
+	wsID         string
 }
 
 // serveDumb starts a dumb server and returns a runner on it.
@@ -58,6 +58,8 @@ func (d *dumb) routes() http.Handler {
 	on("GET ", (*dumbCall).listWorkspaces)
 	on("PUT /{ws}", (*dumbCall).putWorkspace)
 	on("PUT /{ws}/members/{m}", (*dumbCall).putMember)
+	on("DELETE /{ws}/members/{m}", (*dumbCall).erase)
+	on("GET /{ws}/scopes/{s}/receipts", (*dumbCall).readers)
 	on("PUT /{ws}/members/{m}/settings", (*dumbCall).putSettings)
 	on("PUT /{ws}/members/{m}/blocks/{o}", (*dumbCall).block)
 	on("DELETE /{ws}/members/{m}/blocks/{o}", (*dumbCall).block)
@@ -192,8 +194,9 @@ func (c *dumbCall) putMember() any {
 }
 
 func (c *dumbCall) putSettings() any {
-	var in struct{ Badge string }
+	var in struct{ Badge, Receipts string }
 	c.into(&in)
+	c.w.private[c.path("m")] = in.Receipts == "private"
 	c.w.badges[c.path("m")] = in.Badge
 	return ok
 }
@@ -204,6 +207,29 @@ func (c *dumbCall) block() any {
 	}
 	c.w.blocks[c.path("m")][c.path("o")] = c.req.Method == http.MethodPut
 	return ok
+}
+
+func (c *dumbCall) erase() any {
+	for _, s := range c.w.scopes {
+		delete(s.rows, c.path("m"))
+		for _, p := range s.posts {
+			if p.author == c.path("m") {
+				p.author = "erased-1"
+			}
+		}
+	}
+	return ok
+}
+
+func (c *dumbCall) readers() any {
+	through, _ := strconv.ParseUint(c.req.URL.Query().Get("revision"), 10, 64)
+	out := []any{}
+	for name, r := range c.scope().rows {
+		if r.joined && r.read >= through && !c.w.private[name] {
+			out = append(out, map[string]any{"member": name})
+		}
+	}
+	return map[string]any{"receipts": out}
 }
 
 func (c *dumbCall) putScope() any {
@@ -265,7 +291,7 @@ func (c *dumbCall) follow() any {
 type dumbPostIn struct {
 	Scope, Author, MessageID, NotifyPrincipal string
 	Mentions                                  []string
-	MentionsEveryone                          bool
+	MentionsEveryone, Broadcast               bool
 	Readable                                  *bool
 	Baseline                                  bool
 	AdvanceCursor                             *struct{ ObservedRevision uint64 }
@@ -308,6 +334,14 @@ func (c *dumbCall) append(in dumbPostIn) map[string]any {
 		answer["contentRevision"] = p.revision
 	}
 	s.posts = append(s.posts, p)
+	if in.Broadcast {
+		up := *p
+		channel := c.w.scopes[s.parent]
+		channel.revisions++
+		up.seq, up.revision = uint64(len(channel.posts)+1), channel.revisions
+		channel.posts = append(channel.posts, &up)
+		p.twin = &up
+	}
 	if in.AdvanceCursor != nil {
 		r := s.rows[in.Author]
 		r.read = max(r.read, in.AdvanceCursor.ObservedRevision)
@@ -337,6 +371,9 @@ func (c *dumbCall) edit() any {
 	p := c.scope().find(c.path("id"))
 	if c.req.Method == http.MethodDelete {
 		p.deleted = true
+		if p.twin != nil {
+			p.twin.deleted = true
+		}
 		return map[string]any{}
 	}
 	var in struct {
@@ -460,7 +497,9 @@ func (c *dumbCall) apply(in readRequest) (status string, refusal any) {
 		if p == nil {
 			return "", c.problem(http.StatusNotFound, "not_found")
 		}
-		through = p.revision
+		for _, before := range s.posts[:p.seq] {
+			through = max(through, before.revision)
+		}
 	}
 	if through > s.revisions || in.FromRevision != nil && *in.FromRevision > s.revisions {
 		return "", c.problem(http.StatusBadRequest, "revision_in_future")

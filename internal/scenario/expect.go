@@ -315,7 +315,7 @@ func (w *world) expectAbsent(ctx context.Context, s *Statement) error {
 
 // failure adds what the server itself says about the counts a statement is about.
 func (w *world) failure(ctx context.Context, file *File, s *Statement, err error) error {
-	f := &Failure{Path: file.Path, Statement: s, Err: err}
+	f := &StatementError{Path: file.Path, Statement: s, Err: err}
 	actor := s.one("actor")
 	if actor == "" {
 		actor = s.one("device")

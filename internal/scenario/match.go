@@ -26,8 +26,8 @@ func (f *form) match(words []string) (slots map[string][]string, flags []string,
 		return nil, nil, bad
 	}
 	if m.at < len(words) {
-		wanted := append(m.skipped, "the end of the line")
-		return nil, nil, &misfit{m.at, strings.Join(wanted, " or ")}
+		m.skipped = append(m.skipped, "the end of the line")
+		return nil, nil, &misfit{m.at, strings.Join(m.skipped, " or ")}
 	}
 	return m.slots, flags, nil
 }

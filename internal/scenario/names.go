@@ -66,7 +66,8 @@ func (n *names) require(name string, line int, kinds ...nameKind) error {
 			return nil
 		}
 	}
-	if !ok && slices.Contains(kinds, kindMessage) && validName.MatchString(name) && !reserved[name] {
+	usable := validName.MatchString(name) && !reserved[name]
+	if !ok && usable && slices.Contains(kinds, kindMessage) {
 		if _, seen := n.pending[name]; !seen {
 			n.pending[name] = line
 			n.order = append(n.order, name)

@@ -36,7 +36,8 @@ func TestParseErrorsSayWhereAndWhat(t *testing.T) {
 		{"needs unknown", "# covers: SC-001\nA title\n1. A block\n    needs: magic\n",
 			"f.txt:4: needs: expected one of inbox, client, activities, push"},
 		{"needs unused", "# covers: SC-001\nA title\n1. A block\n    needs: inbox\n" +
-			"    channel c: A\n    expect A c unread=0\n", `f.txt:3: block 1 needs "inbox" but no line uses it`},
+			"    channel c: A\n    expect A c unread=0\n",
+			`f.txt:3: block 1 needs "inbox" but no line uses it`},
 		{"needs missing", head + "    expect B inbox count=0\n",
 			`f.txt:6: expect needs the part "inbox": write "needs: inbox"`},
 		{"never posted", head + "    read B m1 in c -> error not_found\n",
@@ -65,7 +66,7 @@ func TestParseErrorsSayWhereAndWhat(t *testing.T) {
 			`f.txt:6: post: via=: expected "service", got "B"`},
 		{"spaces around =", head + "    expect B c unread= 1\n",
 			"f.txt:6: expected key=value without spaces"},
-		{"field twice", head + "    expect B c unread=1 unread=1\n",
+		{"field twice", head + "    expect B c unread=1 unread=2\n",
 			"f.txt:6: unread= is written twice"},
 		{"nothing expected", head + "    expect B c\n",
 			"f.txt:6: expect: expected at least one of unread"},

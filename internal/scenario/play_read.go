@@ -78,11 +78,14 @@ func (w *world) playUnread(ctx context.Context, s *Statement) error {
 	}
 	body := object{"type": "unread"}
 	if mark := s.one("mark"); mark != "" {
-		if s.flag("by-message") {
-			body["fromMessage"] = mark
-		} else if body["fromRevision"], err = w.revision(ctx, s.one("actor"), mark, in); err != nil {
-			return err
+		key, value := "fromMessage", any(mark)
+		if !s.flag("by-message") {
+			key = "fromRevision"
+			if value, err = w.revision(ctx, s.one("actor"), mark, in); err != nil {
+				return err
+			}
 		}
+		body[key] = value
 	}
 	if err := w.addVersion(ctx, s, in, body); err != nil {
 		return err

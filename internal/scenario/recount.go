@@ -49,8 +49,8 @@ func (t *tally) recount(scope, member string) counts {
 	var c counts
 	for i, post := range s.posts {
 		revision := i + 1
-		seen := revision <= m.read && !(m.manual && m.from > 0 && revision >= m.from)
-		if post.deleted || seen || revision < m.effective || post.author == member ||
+		again := m.manual && m.from > 0 && revision >= m.from
+		if post.deleted || revision <= m.read && !again || revision < m.effective || post.author == member ||
 			t.blocks[member][post.author] {
 			continue
 		}

@@ -60,7 +60,7 @@ func New(opts Options) (*Runner, error) {
 	return &Runner{opts: opts, base: strings.TrimSuffix(opts.BaseURL, "/")}, nil
 }
 
-// Run plays one block to its first failure. The error is a *Failure, ErrNoRestart, or says why
+// Run plays one block to its first failure. The error is a *StatementError, ErrNoRestart, or says why
 // the block could not begin.
 func (r *Runner) Run(ctx context.Context, file *File, block *Block) (err error) {
 	if r.opts.Restart == nil && block.restarts() {
@@ -101,7 +101,7 @@ func Judge(block *Block, err error) error {
 		return fmt.Errorf("block %d was expected to fail for want of %s, and passes: "+
 			"remove its line \"needs: %s\"", block.Number, block.Needs, block.Needs)
 	}
-	var failed *Failure
+	var failed *StatementError
 	if errors.As(err, &failed) && failed.Statement.Part() == block.Needs {
 		return nil
 	}
@@ -117,17 +117,17 @@ func workspaceName(prefix string, file *File, block *Block) string {
 	return fmt.Sprintf("%s%s-%d", prefix, strings.ToLower(name), block.Number)
 }
 
-// Failure is a statement that did not hold.
-type Failure struct {
+// StatementError is a statement that did not hold.
+type StatementError struct {
 	Path      string
 	Statement *Statement
 	Err       error
 	Context   []string // what the server says about the counts involved
 }
 
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *StatementError) Unwrap() error { return f.Err }
 
-func (f *Failure) Error() string {
+func (f *StatementError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d: %s\n\t%s", f.Path, f.Statement.Line, f.Statement.Text,
 		strings.ReplaceAll(f.Err.Error(), "\n", "\n\t"))

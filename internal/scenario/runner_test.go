@@ -57,25 +57,28 @@ func TestWrongServersAreCaught(t *testing.T) {
     channel c: A B
     post A m1 in c
     delete m1
-    expect B c unread=0`, "f.txt:8: expect B c unread=0\n\texpected  unread=0\n\tgot       unread=1\n\t" +
-			"row       {unread=1 "},
+    expect B c unread=0`, "f.txt:8: expect B c unread=0\n" +
+			"\texpected  unread=0\n\tgot       unread=1\n\trow       {unread=1 "},
 		{"the cursor moves back", `
     channel c: A B
     post A m1, m2 in c
     read B m2
-    read B m1 -> unchanged`, "f.txt:8: read B m1 -> unchanged\n\texpected  unchanged\n\tgot       200 "},
+    read B m1 -> unchanged`, "f.txt:8: read B m1 -> unchanged\n" +
+			"\texpected  unchanged\n\tgot       200 "},
 		{"late reads clear marks", `
     channel c: A B
     post A m1 in c
     read B m1
     prepare late: read B m1
     unread B from m1
-    send late -> manual=true`, "f.txt:10: send late -> manual=true\n\texpected  manual=true\n\tgot       manual=false"},
+    send late -> manual=true`, "f.txt:10: send late -> manual=true\n" +
+			"\texpected  manual=true\n\tgot       manual=false"},
 		{"muted messages are shown", `
     channel c: A B
     mute B c
     post A m1 in c
-    expect B badge messages=0`, "f.txt:8: expect B badge messages=0\n\texpected  messages=0\n\tgot       messages=1"},
+    expect B badge messages=0`, "f.txt:8: expect B badge messages=0\n" +
+			"\texpected  messages=0\n\tgot       messages=1"},
 		{"the badge drifts", `
     channel c: A B
     post A m1, m2 in c
@@ -134,7 +137,7 @@ func TestAFailureCarriesTheExplanation(t *testing.T) {
     post A m1 in c
     expect B c unread=2`)
 	err := serveDumb(t, "").Run(t.Context(), file, &file.Blocks[0])
-	var failed *Failure
+	var failed *StatementError
 	if !errors.As(err, &failed) || len(failed.Context) != 1 {
 		t.Fatalf("want a failure with one explanation, got %v", err)
 	}
@@ -179,7 +182,7 @@ func TestJudgeAcceptsOnlyTheAnnouncedFailure(t *testing.T) {
 		!strings.Contains(wrong.Error(), `remove its line "needs: inbox"`) {
 		t.Errorf("a pass must be reported: %v", wrong)
 	}
-	elsewhere := &Failure{Statement: &block.Statements[2], Err: errors.New("wrong count")}
+	elsewhere := &StatementError{Statement: &block.Statements[2], Err: errors.New("wrong count")}
 	if Judge(block, elsewhere) == nil {
 		t.Error("a failure elsewhere must be reported")
 	}

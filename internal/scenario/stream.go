@@ -147,6 +147,6 @@ func decodeEvent(raw sse.Event) (e event, known bool, err error) {
 // close ends the connection and waits for the goroutine.
 func (s *stream) close() {
 	s.cancel()
-	for range s.events { //nolint:revive // draining lets the goroutine end
+	for range s.events { // the goroutine may wait to hand one over
 	}
 }

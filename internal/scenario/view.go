@@ -23,8 +23,6 @@ type placed struct {
 
 func newView() *view { return &view{rows: map[string]placed{}} }
 
-func (v *view) row(scope string) *row { return v.rows[scope].row }
-
 func (v *view) merge(scope string, r *row, lsn uint64) {
 	if old, ok := v.rows[scope]; ok && lsn < old.lsn {
 		return

@@ -80,6 +80,7 @@ CREATE TABLE scope_messages (
   reply_to       BLOB,
   peer_scope     INTEGER NOT NULL, -- 0 for none
   peer_seq       INTEGER NOT NULL,
+  thread         INTEGER NOT NULL, -- the thread that hangs on the message, 0 for none
   op_actor       INTEGER, -- NULL on the channel copy of a broadcast reply and on moved rows
   op_id          BLOB,
   op_digest      BLOB,
@@ -108,6 +109,7 @@ CREATE INDEX scope_messages_removed_by_author
 CREATE INDEX scope_messages_removed_by_principal
   ON scope_messages (scope, principal, revision)
   WHERE live = 0 AND principal IS NOT NULL AND revision IS NOT NULL;
+CREATE INDEX scope_messages_with_payload ON scope_messages (author) WHERE payload IS NOT NULL;
 CREATE INDEX scope_messages_expiring
   ON scope_messages (scope >> 32, expires_at) WHERE live = 1 AND expires_at IS NOT NULL;
 

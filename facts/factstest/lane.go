@@ -1,0 +1,212 @@
+package factstest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tidemark-im/tidemark/facts"
+	"github.com/tidemark-im/tidemark/internal/model"
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+const testWorkspace = readstate.WorkspaceID("w")
+
+// laneDoer runs operations on a lane.
+type laneDoer struct{ lane *facts.Lane }
+
+func (d laneDoer) PutMember(ctx context.Context, op facts.PutMember) (facts.Setting, error) {
+	return d.lane.PutMember(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) SetBlock(ctx context.Context, op facts.SetBlock) (facts.Setting, error) {
+	return d.lane.SetBlock(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) PutScope(ctx context.Context, op facts.PutScope) (facts.Setting, error) {
+	return d.lane.PutScope(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) PutMembership(
+	ctx context.Context, op facts.PutMembership,
+) (facts.Setting, error) {
+	return d.lane.PutMembership(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Leave(ctx context.Context, op facts.Leave) (facts.Setting, error) {
+	return d.lane.Leave(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) SetFollow(ctx context.Context, op facts.SetFollow) (facts.Setting, error) {
+	return d.lane.SetFollow(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Post(ctx context.Context, op facts.Post) (facts.Receipt, error) {
+	return d.lane.Post(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Edit(ctx context.Context, op facts.Edit) (facts.Receipt, error) {
+	return d.lane.Edit(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Remove(ctx context.Context, op facts.Remove) (facts.Receipt, error) {
+	return d.lane.Remove(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Rewind(ctx context.Context, op facts.Rewind) (facts.Receipt, error) {
+	return d.lane.Rewind(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Trim(ctx context.Context, op facts.TrimScope) (facts.Receipt, error) {
+	return d.lane.Trim(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Move(ctx context.Context, op facts.Move) (facts.Receipt, error) {
+	return d.lane.Move(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) Read(ctx context.Context, op facts.MarkRead) error {
+	_, err := d.lane.MarkRead(ctx, testWorkspace, op)
+	return err
+}
+
+func (d laneDoer) Unread(ctx context.Context, op facts.MarkUnread) error {
+	_, err := d.lane.MarkUnread(ctx, testWorkspace, op)
+	return err
+}
+
+func (d laneDoer) Expire(ctx context.Context) error {
+	for {
+		n, err := d.lane.Expire(ctx, testWorkspace)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// Opener opens a fresh store, which the suite closes.
+type Opener func(t *testing.T) facts.Store
+
+// rig is a lane on a fresh store, with a workspace and an oracle beside it.
+type rig struct {
+	store   facts.Store
+	lane    *facts.Lane
+	driver  *Driver
+	key     facts.WorkspaceKey
+	commits []facts.Commit // owned by the applier until the lane is closed
+}
+
+func newRig(t *testing.T, store facts.Store, cfg facts.LaneConfig) *rig {
+	t.Helper()
+	ctx := t.Context()
+	r := &rig{store: store}
+	n := 0
+	cfg.Store = store
+	cfg.NewID = func() string { n++; return fmt.Sprintf("id-%d", n) }
+	cfg.Now = func() time.Time {
+		if r.driver == nil {
+			return Time(0)
+		}
+		return r.driver.Clock()
+	}
+	cfg.Apply = func(c facts.Commit) { r.commits = append(r.commits, c) }
+	lane, err := facts.NewLane(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.lane = lane
+	t.Cleanup(func() {
+		lane.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := lane.PutWorkspace(ctx, facts.PutWorkspace{ID: testWorkspace}); err != nil {
+		t.Fatal(err)
+	}
+	driver, err := NewDriver(ctx, laneDoer{lane})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.driver = driver
+	view, err := store.View(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = view.Close() }()
+	row, ok, err := view.Workspace(ctx, testWorkspace)
+	if err != nil || !ok {
+		t.Fatalf("workspace: %v, found %t", err, ok)
+	}
+	r.key = row.Key
+	return r
+}
+
+// compare evaluates every member's durable rows against the oracle.
+func (r *rig) compare(t *testing.T, limit int) (compared int, diff string) {
+	t.Helper()
+	ctx := t.Context()
+	view, err := r.store.View(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = view.Close() }()
+	now := r.driver.Clock().UnixMilli()
+	for m := model.MemberID(1); m <= 5; m++ {
+		info, ok, err := view.Member(ctx, r.key, Member(m))
+		if err != nil || !ok {
+			t.Fatalf("member %s: %v, found %t", m, err, ok)
+		}
+		got, err := Evaluate(ctx, view, r.key, info, limit, now)
+		if err != nil {
+			return compared, err.Error()
+		}
+		var badge readstate.Badge
+		for _, s := range r.driver.World.ScopeIDs() {
+			e, known := got[Scope(s)]
+			if d := Differs(e, known, r.driver.World.Values(m, s)); d != "" {
+				return compared, fmt.Sprintf("%s in %s: %s\n%s", m, s, d,
+					r.driver.World.Explain(m, s))
+			}
+			badge.Add(e.Presented)
+			compared++
+		}
+		want := r.driver.World.Badge(m)
+		if badge.Messages != uint64(want.Messages) ||
+			badge.Conversations != uint64(want.Conversations) ||
+			badge.Attention != uint64(want.Attention) {
+			return compared, fmt.Sprintf("badge of %s: got %+v, want %+v", m, badge, want)
+		}
+	}
+	return compared, ""
+}
+
+// TestHistories runs random histories through a lane and compares, after every operation, what
+// the durable rows say with the oracle.
+func TestHistories(t *testing.T, open Opener, histories, steps int) {
+	t.Helper()
+	total := 0
+	for seed := range uint64(histories) {
+		total += playHistory(t, open(t), seed, steps)
+	}
+	t.Logf("%d values compared with the oracle", total)
+}
+
+func playHistory(t *testing.T, store facts.Store, seed uint64, steps int) int {
+	t.Helper()
+	r := newRig(t, store, facts.LaneConfig{})
+	ops := model.RandomOps(rand.New(rand.NewPCG(seed, 1)), steps, model.HubMix())
+	total := 0
+	for i, op := range ops {
+		err := r.driver.Apply(t.Context(), op)
+		n, diff := r.compare(t, 3)
+		total += n
+		if err != nil || diff != "" {
+			t.Fatalf("seed %d, operation %d: %s\nerror: %v\n%s\nhistory:\n%s",
+				seed, i, op, err, diff, model.FormatOps(ops[:i+1]))
+		}
+	}
+	return total
+}

@@ -1,0 +1,25 @@
+package sqlstore_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/tidemark-im/tidemark/facts"
+	"github.com/tidemark-im/tidemark/facts/factstest"
+	"github.com/tidemark-im/tidemark/facts/sqlstore"
+)
+
+func openSQLite(t *testing.T) facts.Store {
+	t.Helper()
+	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "facts.db"),
+		sqlstore.Options{Unsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// covers: RT-035 RT-036 RT-037
+func TestHistories(t *testing.T) {
+	factstest.TestHistories(t, openSQLite, 30, 120)
+}

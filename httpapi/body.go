@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/tidemark-im/tidemark/live/strict"
+)
+
+// bodyTimeout is how long a body may take to arrive.
+const bodyTimeout = 30 * time.Second
+
+// none is the body of a request that has none: nothing at all, or an empty object.
+type none struct{}
+
+// readBody reads and decodes a body of at most limit bytes.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
+	if r.ContentLength > limit {
+		w.Header().Set("Connection", "close") // nobody is going to read it
+		return refuse(CodeBodyTooLarge, "at most %d bytes", limit)
+	}
+	data, err := readAll(w, r, limit)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		if reflect.TypeOf(into).Elem() == reflect.TypeFor[none]() {
+			return nil
+		}
+		return refuse(CodeInvalidRequest, "a body is missing")
+	}
+	if err := checkMediaType(r.Header); err != nil {
+		return err
+	}
+	return strict.Decode(data, into)
+}
+
+func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	rc := http.NewResponseController(w)
+	// Without deadlines the embedder's server has its own.
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, err
+	case err != nil:
+		w.Header().Set("Connection", "close")
+		return nil, refuse(CodeInvalidRequest, "the body ends too early")
+	}
+	_ = rc.SetReadDeadline(time.Time{})
+	return data, nil
+}
+
+func checkMediaType(h http.Header) error {
+	kind, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	charset := params["charset"]
+	switch {
+	case err != nil || kind != "application/json":
+		return refuse(CodeUnsupportedMediaType, "the body must be application/json")
+	case charset != "" && !strings.EqualFold(charset, "utf-8"):
+		return refuse(CodeUnsupportedMediaType, "the body must be UTF-8")
+	}
+	if encoding := h.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return refuse(CodeUnsupportedMediaType, "the body must not be compressed")
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// meters are the server's own figures. Labels are route patterns, methods and statuses: never
+// anything that a client chooses freely.
+type meters struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	refused  *prometheus.CounterVec
+}
+
+func newMeters(to prometheus.Registerer) (*meters, error) {
+	m := &meters{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidemark_http_requests_total",
+			Help: "Answered requests by route pattern and status.",
+		}, []string{"method", "route", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "tidemark_http_request_seconds",
+			Help:    "Time from the request's head to the end of its answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
+		}, []string{"route"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidemark_http_over_budget_total",
+			Help: "Requests refused by a rate limit or another budget.",
+		}, []string{"route"}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.refused} {
+		if err := to.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// methods that are counted by name; whatever else a client invents is one.
+var methods = map[string]bool{
+	"GET": true, "PUT": true, "POST": true, "PATCH": true, "DELETE": true, "OPTIONS": true,
+	"HEAD": true,
+}
+
+func (m *meters) request(method, pattern string, status int, took time.Duration) {
+	if !methods[method] {
+		method = "other"
+	}
+	m.requests.WithLabelValues(method, pattern, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
+}
+
+// survey collects what others count: the runtime's memory, the streams, the remembered tokens.
+type survey struct{ s *Server }
+
+type figure struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*reading) float64
+}
+
+func describeFigure(name, help string, kind prometheus.ValueType, v func(*reading) float64) figure {
+	return figure{prometheus.NewDesc(name, help, nil, nil), kind, v}
+}
+
+// Describe implements prometheus.Collector.
+func (c survey) Describe(to chan<- *prometheus.Desc) {
+	for _, f := range figures {
+		to <- f.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c survey) Collect(to chan<- prometheus.Metric) {
+	r := reading{runtime: c.s.engine.Stats(), hub: c.s.hub.Stats(), tokens: c.s.budgets.known()}
+	for _, f := range figures {
+		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&r))
+	}
+}

@@ -1,0 +1,269 @@
+package replay_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	tidemark "github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/internal/replay"
+	"github.com/tidemark-im/tidemark/internal/trace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "write the golden numbers of the sample trace anew")
+
+const (
+	sample = "../../testdata/trace.csv.gz"
+	golden = "../../testdata/trace.golden.json"
+)
+
+func open(t *testing.T, path string) *trace.Reader {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	rows, err := trace.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func engine(t *testing.T, path string) *tidemark.Engine {
+	t.Helper()
+	e, err := tidemark.Open(t.Context(), tidemark.Options{Facts: "sqlite:" + path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func workspace(t *testing.T, e *tidemark.Engine) *tidemark.Workspace {
+	t.Helper()
+	if _, err := e.CreateWorkspace(t.Context(), "trace", "Trace"); err != nil {
+		t.Fatal(err)
+	}
+	return e.Workspace("trace")
+}
+
+func shut(t *testing.T, e *tidemark.Engine) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func count(t *testing.T, w *tidemark.Workspace) (replay.Totals, string) {
+	t.Helper()
+	counts, err := replay.Count(t.Context(), w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if _, err := counts.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	return counts.Totals, text.String()
+}
+
+// The committed numbers are the oracle's.
+func TestOracleAgreesWithGolden(t *testing.T) {
+	got, _ := judge(t, open(t, sample)).totals()
+	if *update {
+		text, err := json.MarshalIndent(got, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want replay.Totals
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A replay serves what the oracle counts; the same trace again changes nothing; a restart serves
+// the same.
+func TestReplay(t *testing.T) {
+	for name, path := range traces(t) {
+		t.Run(name, func(t *testing.T) {
+			wantTotals, wantLines := judge(t, open(t, path)).totals()
+			file := filepath.Join(t.TempDir(), "facts.db")
+			e := engine(t, file)
+			w := workspace(t, e)
+			for round := range 2 {
+				loaded, err := replay.Load(t.Context(), w, open(t, path), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := replay.Loaded{Messages: int(wantTotals.Messages), Changed: round == 0}
+				if round == 1 {
+					want.Duplicates = want.Messages
+				}
+				if diff := cmp.Diff(want, loaded); diff != "" {
+					t.Errorf("round %d: %s", round, diff)
+				}
+				compare(t, w, wantTotals, wantLines)
+			}
+			shut(t, e)
+			e = engine(t, file)
+			compare(t, e.Workspace("trace"), wantTotals, wantLines)
+			shut(t, e)
+			compareRecorded(t, path, wantLines)
+		})
+	}
+}
+
+func compare(t *testing.T, w *tidemark.Workspace, totals replay.Totals, lines string) {
+	t.Helper()
+	gotTotals, gotLines := count(t, w)
+	if diff := cmp.Diff(totals, gotTotals); diff != "" {
+		t.Error(diff)
+	}
+	if gotLines != lines {
+		t.Errorf("counts differ, first at %q", firstDifference(lines, gotLines))
+	}
+}
+
+func firstDifference(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return a[i] + " and " + b[i]
+		}
+	}
+	return "the end"
+}
+
+// traces are the sample, and a recorded trace where the environment names one: a file, or a
+// directory with chat-trace.csv.gz and counts.csv.gz.
+func traces(t *testing.T) map[string]string {
+	out := map[string]string{"sample": sample}
+	if path := os.Getenv("TIDEMARK_TRACE"); path != "" {
+		if info, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		} else if info.IsDir() {
+			path = filepath.Join(path, "chat-trace.csv.gz")
+		}
+		out["recorded"] = path
+	}
+	return out
+}
+
+// compareRecorded holds the counts against the file that came with a recorded trace.
+func compareRecorded(t *testing.T, path, lines string) {
+	f, err := os.Open(filepath.Join(filepath.Dir(path), "counts.csv.gz"))
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(recorded) != lines {
+		t.Errorf("recorded counts differ, first at %q", firstDifference(string(recorded), lines))
+	}
+}
+
+// A load that was broken off goes on where it stopped.
+func TestReplayGoesOn(t *testing.T) {
+	wantTotals, wantLines := judge(t, open(t, sample)).totals()
+	e := engine(t, filepath.Join(t.TempDir(), "facts.db"))
+	defer shut(t, e)
+	w := workspace(t, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := replay.Load(ctx, w, open(t, sample), func(int) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	loaded, err := replay.Load(t.Context(), w, open(t, sample), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loaded.Duplicates == 0 || loaded.Duplicates == loaded.Messages || !loaded.Changed {
+		t.Errorf("second load: %+v", loaded)
+	}
+	compare(t, w, wantTotals, wantLines)
+}
+
+func TestReplayOfAnotherTrace(t *testing.T) {
+	e := engine(t, filepath.Join(t.TempDir(), "facts.db"))
+	defer shut(t, e)
+	w := workspace(t, e)
+	load := func(text string) error {
+		rows, err := trace.NewReader(strings.NewReader(
+			"unix_seconds,channel,topic,sender,mentions,length\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = replay.Load(t.Context(), w, rows, nil)
+		return err
+	}
+	if err := load("1,0,0,1,,1\n2,0,0,2,,1\n"); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := count(t, w)
+	if err := load("1,0,0,1,,1\n2,0,0,2,1,1\n"); !errors.Is(err, replay.ErrOtherTrace) ||
+		!strings.Contains(err.Error(), "row 2") {
+		t.Errorf("another mention: %v", err)
+	}
+	if err := load("1,0,0,1,,1\n2,0,0,x,1,1\n"); !errors.Is(err, trace.ErrFormat) {
+		t.Errorf("malformed: %v", err)
+	}
+	if after, _ := count(t, w); after != before {
+		t.Errorf("counts changed from %+v to %+v", before, after)
+	}
+}
+
+func TestProgressIsToldWhatIsDurable(t *testing.T) {
+	e := engine(t, filepath.Join(t.TempDir(), "facts.db"))
+	defer shut(t, e)
+	w := workspace(t, e)
+	var loading, counting []int
+	if _, err := replay.Load(t.Context(), w, open(t, sample), func(n int) {
+		loading = append(loading, n)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replay.Count(t.Context(), w, func(n, of int) { counting = append(counting, of-n) }); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(loading); n < 2 || loading[n-1] != 20_000 {
+		t.Errorf("loading: %v", loading)
+	}
+	if n := len(counting); n < 2 || counting[n-1] != 0 {
+		t.Errorf("counting ends with %d members left", counting[n-1])
+	}
+}

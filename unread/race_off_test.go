@@ -1,0 +1,5 @@
+//go:build !race
+
+package unread
+
+const raceComparisons = 600_000
