@@ -11,7 +11,7 @@ type messageName struct {
 // to change. Nothing of it outlives the group.
 type messageSet struct {
 	rows    map[Place]*MessageRow
-	byID    map[messageName]Place
+	byID    map[messageName]Place // the zero place where the store has none
 	byOp    map[OpKey]Place
 	byLocal map[messageName]Place
 	added   []Place
@@ -27,7 +27,7 @@ func newMessageSet() *messageSet {
 }
 
 func (s *messageSet) reset() {
-	if s.rows != nil && len(s.rows) == 0 {
+	if s.rows != nil && len(s.rows)+len(s.byID) == 0 {
 		return
 	}
 	*s = messageSet{
@@ -55,6 +55,13 @@ func (s *messageSet) index(row MessageRow) *MessageRow {
 		s.byLocal[messageName{row.Scope, row.LocalID}] = row.Place
 	}
 	return &row
+}
+
+// absent remembers that the store was asked for a message in vain.
+func (s *messageSet) absent(name messageName) {
+	if _, ok := s.byID[name]; !ok {
+		s.byID[name] = Place{}
+	}
 }
 
 // add stages a new row.

@@ -52,6 +52,12 @@ func (n *needs) row(s readstate.ScopeKey, m readstate.MemberKey) {
 	}
 }
 
+func (n *needs) message(s readstate.ScopeKey, id string) {
+	if s != 0 && id != "" {
+		n.messages[s] = append(n.messages[s], id)
+	}
+}
+
 // prepare loads what the requests gather, first by id, then by key.
 func (g *group) prepare(ctx context.Context, requests []*request) error {
 	n := newNeeds()
@@ -290,6 +296,9 @@ func (g *group) loadMessages(ctx context.Context, s readstate.ScopeKey, ids []st
 	}
 	for _, m := range rows {
 		g.messages.loaded(m)
+	}
+	for _, id := range ids {
+		g.messages.absent(messageName{s, id})
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (o *move) entries(
 		if err != nil {
 			return nil, err
 		}
-		if _, taken := g.messages.byID[messageName{to.Info.Key, id}]; taken {
+		if p := g.messages.byID[messageName{to.Info.Key, id}]; p != (Place{}) {
 			return nil, fmt.Errorf("message %q exists in %q: %w", id, o.To, ErrMismatch)
 		}
 		out = append(out, m)

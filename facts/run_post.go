@@ -36,6 +36,8 @@ func (o *post) resolve(g *group, w *workspace, n *needs) {
 	}
 	n.ops = append(n.ops, OpKey{w.Key, author, o.OpID})
 	row, _, _ := g.scopes.get(scope)
+	n.message(scope, o.MessageID)
+	n.message(row.Info.Parent, row.Info.RootMessage)
 	head := readstate.BlockOf(row.Ranks.Head)
 	n.removed = append(n.removed, BlockKey{RemovedSet, scope, head}, BlockKey{EveryoneSet, scope, head})
 	for _, id := range append([]readstate.MemberID{o.Author, o.Principal}, o.Mentions...) {

@@ -81,6 +81,9 @@ func (d *Driver) Apply(ctx context.Context, op model.Op) error {
 		return nil
 	}
 	want, refused := d.World.Apply(op)
+	if t, ok := d.do.(interface{ Tick() }); ok {
+		t.Tick()
+	}
 	if op.Kind == model.OpReadAll {
 		return d.readAll(ctx, op, want)
 	}

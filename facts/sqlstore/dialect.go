@@ -11,6 +11,8 @@ type dialect struct {
 	// lock is appended to a select that has to wait for a commit in flight.
 	lock string
 	keys func(n, width int) string
+	// index makes the table named before it use an index.
+	index func(name string) string
 	// placeholders turns ? into the database's own parameter marks.
 	placeholders func(text string) string
 	insert       func(in insertion, n int) string

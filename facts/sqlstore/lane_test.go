@@ -23,3 +23,7 @@ func openSQLite(t *testing.T) facts.Store {
 func TestHistories(t *testing.T) {
 	factstest.TestHistories(t, openSQLite, 30, 120)
 }
+
+func TestLane(t *testing.T) {
+	factstest.TestLane(t, openSQLite)
+}

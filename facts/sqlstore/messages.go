@@ -33,24 +33,25 @@ var (
 		`SELECT `+messageColumns+` FROM scope_messages m
   WHERE m.scope = ? AND m.seq > ? AND m.seq <= ? ORDER BY m.seq DESC LIMIT ?`)
 	selectExpired = query("load expired messages", 0,
-		`SELECT `+messageColumns+` FROM scope_messages m
+		`SELECT `+messageColumns+` FROM scope_messages m {index scope_messages_expiring}
   WHERE m.scope >> 32 = ? AND m.expires_at <= ? AND m.live = 1
   ORDER BY m.expires_at, m.scope, m.seq LIMIT ?`)
-	selectExpiring = query("list expiring", 0, `SELECT w.id FROM workspaces w WHERE EXISTS (
-    SELECT 1 FROM scope_messages m
-    WHERE m.scope >> 32 = w.workspace AND m.expires_at <= ? AND m.live = 1)
+	selectExpiring = query("list expiring", 0, `SELECT w.id FROM workspaces w WHERE (
+    SELECT m.expires_at FROM scope_messages m {index scope_messages_expiring}
+    WHERE m.scope >> 32 = w.workspace + 0 AND m.live = 1 AND m.expires_at > 0
+    ORDER BY m.expires_at LIMIT 1) <= ?
   ORDER BY w.id`)
 	selectPayloads = query("load payloads of an author", 0,
 		`SELECT `+messageColumns+` FROM scope_messages m
   WHERE m.author = ? AND m.payload IS NOT NULL ORDER BY m.scope, m.seq LIMIT ?`)
 	selectLiveAfter = query("list messages after", 0,
-		`SELECT `+messageColumns+` FROM scope_messages m
+		`SELECT `+messageColumns+` FROM scope_messages m {index scope_messages_live}
   WHERE m.scope = ? AND m.seq > ? AND m.live = 1 ORDER BY m.seq LIMIT ?`)
 	selectLiveBefore = query("list messages before", 0,
-		`SELECT `+messageColumns+` FROM scope_messages m
+		`SELECT `+messageColumns+` FROM scope_messages m {index scope_messages_live}
   WHERE m.scope = ? AND m.seq < ? AND m.live = 1 ORDER BY m.seq DESC LIMIT ?`)
 	selectLatest = query("newest message", 0,
-		`SELECT m.id, m.created_at FROM scope_messages m
+		`SELECT m.id, m.created_at FROM scope_messages m {index scope_messages_live}
   WHERE m.scope = ? AND m.live = 1 ORDER BY m.seq DESC LIMIT 1`)
 
 	insertMessages = insert("insert messages", insertion{

@@ -1,6 +1,9 @@
 package sqlstore
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // statement is one SQL statement of the package in all the sizes it is run with. A statement
 // over many keys or rows is prepared once for each of a few sizes.
@@ -19,16 +22,21 @@ func register(st *statement) *statement {
 	return st
 }
 
+// Marks in the text of a query: the relation of the keys asked for, with the columns k1, k2 and
+// so on, and the index to use where a database would choose another.
 const keysMark = "{keys}"
 
-// query makes a statement from text. With a width, the text starts from the relation {keys},
-// whose rows are the keys asked for.
+var indexMark = regexp.MustCompile(`\{index (\w+)\}`)
+
 func query(name string, width int, text string) *statement {
 	return register(&statement{name: name, width: width, text: func(d *dialect, n int) string {
+		text := text
 		if width > 0 {
-			text := strings.Replace(text, keysMark, d.keys(n, width), 1)
-			return d.placeholders(text)
+			text = strings.Replace(text, keysMark, d.keys(n, width), 1)
 		}
+		text = indexMark.ReplaceAllStringFunc(text, func(mark string) string {
+			return d.index(indexMark.FindStringSubmatch(mark)[1])
+		})
 		return d.placeholders(text)
 	}})
 }
@@ -75,7 +83,7 @@ func list(s string) []string { return strings.Fields(s) }
 // prepared for every number, above that for powers of two.
 const (
 	maxKeys   = 512
-	maxRows   = 256
+	maxRows   = 128
 	exactRows = 16
 )
 

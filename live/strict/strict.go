@@ -2,6 +2,7 @@ package strict
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -44,7 +45,12 @@ func Decode(data []byte, into any) error {
 	if s.err != nil {
 		return s.err
 	}
-	return json.Unmarshal(data, into)
+	err := json.Unmarshal(data, into)
+	var refusal *Error
+	if err != nil && !errors.Is(err, ErrUnsafe) && !errors.As(err, &refusal) {
+		return &Error{Reason: err.Error()}
+	}
+	return err
 }
 
 // scanner walks over the text once. After a failure it stands still.

@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/tidemark-im/tidemark/facts"
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// Workspace is a workspace with the member's dot.
+type Workspace struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	HasUnread *bool  `json:"hasUnread,omitempty" doc:"Of the caller or the member asked for"`
+	State     string `json:"state,omitempty" enum:"ready,snapshot_serving,hydrating,stale,unavailable"`
+}
+
+// Workspaces lists workspaces.
+type Workspaces struct {
+	Workspaces []Workspace `json:"workspaces"`
+}
+
+type workspaceParams struct {
+	WS readstate.WorkspaceID `path:"ws" id:"workspace"`
+}
+
+type memberParam struct {
+	Member readstate.MemberID `query:"member" id:"member" doc:"Services: the member to act for"`
+}
+
+type nameBody struct {
+	Name string `json:"name"`
+}
+
+func (s *Server) addWorkspaces() {
+	add(s, route{
+		method: http.MethodGet, path: "/api/v1/workspaces", id: "listWorkspaces",
+		tag: "workspaces", about: "The token's workspace, or all of them, with their dots.",
+	}, listWorkspaces)
+	add(s, route{
+		method: http.MethodPut, path: "/api/v1/workspaces/{ws}", id: "putWorkspace",
+		tag: "workspaces", role: RoleAdmin, about: "Create or rename a workspace.",
+	}, func(c *call, p *workspaceParams, b *nameBody) (Workspace, error) {
+		return c.putWorkspace(p.WS, b.Name)
+	})
+	add(s, route{
+		method: http.MethodPatch, path: "/api/v1/workspaces/{ws}", id: "patchWorkspace",
+		tag: "workspaces", role: RoleAdmin, about: "Rename a workspace.",
+	}, func(c *call, p *workspaceParams, b *nameBody) (Workspace, error) {
+		if _, err := c.ws.Info(c.ctx()); err != nil {
+			return Workspace{}, err
+		}
+		return c.putWorkspace(p.WS, b.Name)
+	})
+}
+
+func (c *call) putWorkspace(id readstate.WorkspaceID, name string) (Workspace, error) {
+	if _, err := c.server.engine.CreateWorkspace(c.ctx(), id, name); err != nil {
+		return Workspace{}, err
+	}
+	return Workspace{ID: string(id), Name: name}, nil
+}
+
+func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
+	of, err := c.subject(p.Member)
+	if err != nil {
+		return Workspaces{}, err
+	}
+	if c.trusted() {
+		of = p.Member // a service is no member of its own accord
+	}
+	var rows []facts.WorkspaceRow
+	if c.who.Workspace == AllWorkspaces {
+		if rows, err = c.server.engine.Workspaces(c.ctx()); err != nil {
+			return Workspaces{}, err
+		}
+	} else {
+		row, err := c.server.engine.Workspace(c.who.Workspace).Info(c.ctx())
+		if err != nil {
+			return Workspaces{}, err
+		}
+		rows = append(rows, row)
+	}
+	out := Workspaces{Workspaces: make([]Workspace, len(rows))}
+	for i, row := range rows {
+		out.Workspaces[i] = Workspace{ID: string(row.ID), Name: row.Name}
+		if of == "" {
+			continue
+		}
+		dot, state := c.server.engine.Workspace(row.ID).HasUnread(of)
+		out.Workspaces[i].HasUnread, out.Workspaces[i].State = &dot, string(state)
+	}
+	return out, nil
+}
