@@ -164,4 +164,3 @@ func TestServedValuesEqualTheOracle(t *testing.T) {
 	}
 	t.Logf("%d served values compared with the oracle", total)
 }
-

@@ -24,7 +24,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, into any) err
 		w.Header().Set("Connection", "close") // nobody is going to read it
 		return refuse(CodeBodyTooLarge, "at most %d bytes", limit)
 	}
-	data, err := readAll(w, r, limit)
+	data, err := slurp(w, r, limit)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, into any) err
 	return strict.Decode(data, into)
 }
 
-func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+func slurp(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	rc := http.NewResponseController(w)
 	// Without deadlines the embedder's server has its own.
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))

@@ -262,4 +262,3 @@ func listBlocks(c *call, p *memberParams, _ *none) (BlockList, error) {
 	}
 	return out, err
 }
-

@@ -1,5 +1,7 @@
 package readstate
 
+import "fmt"
+
 // LSN is a workspace's durable commit number. Values, deltas and stream positions carry it.
 type LSN uint64
 
@@ -230,7 +232,12 @@ const (
 var displayNames = [...]string{"messages", "conversations", "attention"}
 
 // String returns the wire name.
-func (d BadgeDisplay) String() string { return displayNames[d] }
+func (d BadgeDisplay) String() string {
+	if int(d) < len(displayNames) {
+		return displayNames[d]
+	}
+	return fmt.Sprintf("BadgeDisplay(%d)", uint8(d))
+}
 
 // ParseBadgeDisplay is the inverse of String; false for any other word.
 func ParseBadgeDisplay(s string) (BadgeDisplay, bool) {

@@ -297,22 +297,10 @@ func (st *state) applyEdit(lsn readstate.LSN, ev *readstate.EditEvent) error {
 	if everyone {
 		if ev.EveryoneAfter {
 			st.fireNamed(s)
-		} else {
-			st.fireDirect()
 		}
 		st.markScope(s, nobody)
 	}
 	return nil
-}
-
-// fireDirect makes candidates of those whom a message names again by their names, once it no
-// longer mentions everyone.
-func (st *state) fireDirect() {
-	for i := range st.touched {
-		if st.touched[i].is.Named {
-			st.fireWaiting(st.touched[i].entry)
-		}
-	}
 }
 
 func (st *state) editEveryone(s int32, ev *readstate.EditEvent) error {

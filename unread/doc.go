@@ -9,16 +9,16 @@
 //
 // # The loop
 //
-//	 Source.Page ----> page of LSN S --(S <= applied?)--> a state of its own
-//	   ^  workers           | no: parked                      | replay (S, applied]
-//	   |                    +-------- Apply reaches S --------+ from the ring
-//	   |                                                      v
-//	 jobs <-- cold reads, rows that events named          merged: adds what is lacking,
-//	                                                      replaces nothing
-//	 Apply(lsn, events) --> slots, rows --> candidates --> reads: Row, Rows, Summary, ...
-//	                            |
-//	                            +--> watches: which scopes of which members changed
-//	                                  --> Next: their values at the time of asking
+//	Source.Page ----> page of LSN S --(S <= applied?)--> a state of its own
+//	  ^  workers           | no: parked                      | replay (S, applied]
+//	  |                    +-------- Apply reaches S --------+ from the ring
+//	  |                                                      v
+//	jobs <-- cold reads, rows that events named          merged: adds what is lacking,
+//	                                                     replaces nothing
+//	Apply(lsn, events) --> slots, rows --> candidates --> reads: Row, Rows, Summary, ...
+//	                           |
+//	                           +--> watches: which scopes of which members changed
+//	                                 --> Next: their values at the time of asking
 //
 // Each row is in one place: a candidate of its member, waiting in its scope, on a pending batch,
 // or hidden. Whatever may make it unread makes it a candidate; whatever makes it read does

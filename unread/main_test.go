@@ -3,9 +3,7 @@ package unread
 import (
 	"context"
 	"testing"
-	"time"
 
-	"github.com/tidemark-im/tidemark/internal/model"
 	"github.com/tidemark-im/tidemark/readstate"
 	"go.uber.org/goleak"
 )
@@ -157,7 +155,3 @@ func (d *desk) agree() {
 		d.t.Fatal(err)
 	}
 }
-
-func millis(d time.Duration) int64 { return d.Milliseconds() }
-
-var _ = model.New

@@ -36,6 +36,7 @@ var (
 		`SELECT `+messageColumns+` FROM scope_messages m {index scope_messages_expiring}
   WHERE m.scope >> 32 = ? AND m.expires_at <= ? AND m.live = 1
   ORDER BY m.expires_at, m.scope, m.seq LIMIT ?`)
+	// The sum takes the column's affinity away, which would keep the index out.
 	selectExpiring = query("list expiring", 0, `SELECT w.id FROM workspaces w WHERE (
     SELECT m.expires_at FROM scope_messages m {index scope_messages_expiring}
     WHERE m.scope >> 32 = w.workspace + 0 AND m.live = 1 AND m.expires_at > 0

@@ -2,39 +2,14 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
+	"database/sql"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// plan returns SQLite's plan of a statement in one size.
-func plan(t *testing.T, st *Store, stmt *statement, n int) []string {
-	t.Helper()
-	tx, err := st.begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	text := stmt.text(st.d, n)
-	rows, err := tx.conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, make([]any, strings.Count(text, "?"))...)
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", stmt.name, err, text)
-	}
-	defer rows.Close()
-	var out []string
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, detail)
-	}
-	return out
-}
-
-func open(t *testing.T) *Store {
+func openStore(t *testing.T) *Store {
 	t.Helper()
 	st, err := OpenSQLite(context.Background(), filepath.Join(t.TempDir(), "facts.db"), Options{})
 	if err != nil {
@@ -48,12 +23,173 @@ func open(t *testing.T) *Store {
 	return st
 }
 
-func TestPlans(t *testing.T) {
-	st := open(t)
-	for _, stmt := range statements {
-		if strings.HasPrefix(stmt.text(st.d, 1), "BEGIN") || stmt == commitTx || stmt == rollbackTx {
+// plan returns SQLite's plan of a statement in one size, a line a step.
+func plan(t *testing.T, db *sql.DB, text string) []string {
+	t.Helper()
+	args := make([]any, strings.Count(text, "?"))
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, detail)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+var (
+	framing = []*statement{beginTx, beginView, commitTx, rollbackTx}
+	// What may be scanned: the keys themselves, results of a few rows, and the workspaces.
+	scanned = regexp.MustCompile(`^SCAN (\(subquery-\d+\)|\d+-ROW VALUES CLAUSE|\d+ CONSTANT ROWS?|CONSTANT ROW|k|p|h|w|` +
+		`w USING COVERING INDEX \w+|workspaces)$`)
+	// A search names at least a scope, a member or another whole key.
+	searched = regexp.MustCompile(`^SEARCH \w+ USING .*\((scope|member|rowid|workspace|author|op_actor|` +
+		`parent|id|created_at|<expr>)[=<>]`)
+	sorts = "USE TEMP B-TREE FOR "
+)
+
+// Every statement enters every table through an index, whatever the number of its keys.
+func TestPlansSearch(t *testing.T) {
+	db := openStore(t).writer.db
+	db.SetMaxOpenConns(2)
+	for _, st := range statements {
+		if contains(framing, st) {
 			continue
 		}
-		fmt.Printf("== %s\n   %s\n", stmt.name, strings.Join(plan(t, st, stmt, 8), "\n   "))
+		sizes := []int{1}
+		if st.width > 0 {
+			sizes = append(sizes, 2, 16, 128)
+		}
+		for _, n := range sizes {
+			for _, step := range plan(t, db, st.text(sqliteDialect, n)) {
+				switch {
+				case strings.Contains(step, "AUTOMATIC"), strings.Contains(step, "BLOOM FILTER ON"):
+					t.Errorf("%s with %d keys builds an index: %s", st.name, n, step)
+				case strings.HasPrefix(step, "SCAN "):
+					if !scanned.MatchString(step) {
+						t.Errorf("%s with %d keys: %s", st.name, n, step)
+					}
+				case strings.HasPrefix(step, "SEARCH "):
+					if !searched.MatchString(step) {
+						t.Errorf("%s with %d keys: %s", st.name, n, step)
+					}
+				}
+			}
+		}
+	}
+}
+
+func contains(all []*statement, st *statement) bool {
+	for _, s := range all {
+		if s == st {
+			return true
+		}
+	}
+	return false
+}
+
+// The statements that a cost is promised for use the index that is theirs.
+func TestPlansIndex(t *testing.T) {
+	db := openStore(t).writer.db
+	db.SetMaxOpenConns(2)
+	own := "(scope=? AND author=? AND revision"
+	for _, c := range []struct {
+		st    *statement
+		steps []string
+	}{
+		{selectRanks, []string{
+			"SEARCH m USING COVERING INDEX scope_messages_by_author " + own + "<?)",
+			"SEARCH m USING COVERING INDEX scope_messages_by_principal (scope=? AND principal=? AND revision<?)",
+		}},
+		{selectCrossed, []string{
+			"SEARCH m USING COVERING INDEX scope_messages_removed_by_author " + own + ">? AND revision<?)",
+			"SEARCH m USING INDEX scope_messages_removed_by_principal " +
+				"(scope=? AND principal=? AND revision>? AND revision<?)",
+			"SEARCH v USING COVERING INDEX scope_everyone_by_author " + own + ">? AND revision<?)",
+			"SEARCH v USING COVERING INDEX scope_everyone_by_principal " +
+				"(scope=? AND principal=? AND revision>? AND revision<?)",
+			"SEARCH t USING PRIMARY KEY (scope=? AND member=? AND revision>? AND revision<?)",
+		}},
+		{seekPairs, []string{
+			"SEARCH m USING COVERING INDEX scope_messages_by_author " + own + "<?)",
+			"SEARCH a USING COVERING INDEX scope_activity_events_by_actor (scope=? AND actor=? AND seq<?)",
+		}},
+		{selectRemovedBy, []string{
+			"SEARCH m USING COVERING INDEX scope_messages_removed_by_author " + own + ">?)",
+		}},
+		{countOverlap, []string{
+			"SEARCH m USING INDEX scope_messages_by_principal (scope=? AND principal=? AND revision>?)",
+		}},
+		{selectLatest, []string{"SEARCH m USING INDEX scope_messages_live (scope=?)"}},
+		{selectLiveBefore, []string{"SEARCH m USING INDEX scope_messages_live (scope=? AND seq<?)"}},
+		{selectExpired, []string{
+			"SEARCH m USING INDEX scope_messages_expiring (<expr>=? AND expires_at<?)",
+		}},
+		{selectExpiring, []string{
+			"SEARCH m USING COVERING INDEX scope_messages_expiring (<expr>=? AND expires_at>?)",
+		}},
+		{selectPayloads, []string{
+			"SEARCH m USING INDEX scope_messages_with_payload (author=?)",
+		}},
+		{selectCounted, []string{
+			"SEARCH m USING INDEX scope_messages_by_revision (scope=? AND revision>?)",
+		}},
+	} {
+		steps := plan(t, db, c.st.text(sqliteDialect, 1))
+		for _, want := range c.steps {
+			if !strings.Contains(strings.Join(steps, "\n")+"\n", want+"\n") {
+				t.Errorf("%s: no step %q in\n%s", c.st.name, want, strings.Join(steps, "\n"))
+			}
+		}
+	}
+	// What is read in the order of its index is not sorted.
+	for _, st := range []*statement{
+		selectMessagesUp, selectMessagesDown, selectLiveAfter, selectLiveBefore, selectStatesOf,
+		selectRowsAfter, selectMemberPage, selectScopePage, selectScopePageByType,
+		selectScopePageByParent, selectRoster, selectRanks, seekPairs, selectRevisionAt,
+		selectPayloads, selectLatest, selectCounted, selectCountedTargets,
+	} {
+		for _, step := range plan(t, db, st.text(sqliteDialect, 1)) {
+			if strings.HasPrefix(step, sorts) {
+				t.Errorf("%s: %s", st.name, step)
+			}
+		}
+	}
+}
+
+// A page reads no message, but for the pairs of its blocks.
+func TestPageReadsNoMessage(t *testing.T) {
+	for _, st := range []*statement{
+		selectWorkspaceLSN, selectMembers, selectBlocked, selectRecentRows, selectRowsAfter,
+		selectParents, selectScopes, selectPageRows, selectBlockedWriters,
+		blockTables[0].counts, blockTables[1].counts, blockTables[0].load, blockTables[1].load,
+	} {
+		if text := st.text(sqliteDialect, 1); strings.Contains(text, "message") &&
+			!strings.Contains(text, "root_message") {
+			t.Errorf("%s reads messages:\n%s", st.name, text)
+		}
+	}
+}
+
+func TestStatementNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, st := range statements {
+		if seen[st.name] {
+			t.Errorf("two statements are called %q", st.name)
+		}
+		seen[st.name] = true
+		if marked := keysMark; strings.Contains(st.text(sqliteDialect, 1), marked) {
+			t.Errorf("%s keeps its mark", st.name)
+		}
 	}
 }

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-im/tidemark/live"
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+type streamParams struct {
+	memberedParams
+	Members  []readstate.MemberID `query:"members" id:"member" max:"10000" doc:"Services: the members whose state to send. A resumed stream names the same ones"`
+	Messages []readstate.ScopeID  `query:"messages" id:"scope" max:"100" doc:"Scopes whose message changes to send"`
+	Resume   string               `query:"resume" doc:"The id of the last event seen"`
+}
+
+func (s *Server) addStreams() {
+	addStream(s, route{
+		method: http.MethodGet, path: "/api/v1/workspaces/{ws}/events", id: "events",
+		tag: "realtime", about: "Unread state as it changes, as server-sent events.",
+	}, func(c *call, p *streamParams) error {
+		if id := c.r.Header.Get("Last-Event-ID"); id != "" {
+			p.Resume = id
+		}
+		return c.stream(p, (*live.Stream).SSE)
+	})
+	addStream(s, route{
+		method: http.MethodGet, path: "/api/v1/workspaces/{ws}/socket", id: "socket",
+		tag: "realtime", about: "The same over a WebSocket, which also takes frames.",
+	}, func(c *call, p *streamParams) error {
+		if err := c.checkUpgrade(); err != nil {
+			return err
+		}
+		return c.stream(p, (*live.Stream).Socket)
+	})
+}
+
+// stream opens a stream and serves it. Once it has begun, its end is no answer any more.
+func (c *call) stream(
+	p *streamParams, run func(*live.Stream, http.ResponseWriter, *http.Request) error,
+) error {
+	sub := live.Subscription{
+		Workspace: c.ws, Scopes: p.Messages, Resume: p.Resume, Expires: c.who.Expires,
+	}
+	if p.Members != nil {
+		if !c.trusted() {
+			return refuse(CodeForbidden, "streams of many members are for services")
+		}
+		if p.Member != "" {
+			return refuse(CodeInvalidRequest, "either member or members")
+		}
+		sub.Members, sub.Many, sub.Trusted = p.Members, true, true
+	} else {
+		m, err := c.subject(p.Member)
+		if err != nil {
+			return err
+		}
+		sub.Members = []readstate.MemberID{m}
+	}
+	release, ok := c.server.budgets.openStream(&c.who)
+	if !ok {
+		return refuse(CodeOverBudget, "too many streams with this token")
+	}
+	defer release()
+	stream, err := c.server.hub.Open(c.ctx(), sub)
+	if err != nil {
+		return err
+	}
+	if err := run(stream, c.w, c.r); err != nil {
+		c.server.log.WarnContext(c.ctx(), "a stream broke", "workspace", c.ws.ID(),
+			"member", c.who.Member, "error", err)
+	}
+	return nil
+}
+
+// checkUpgrade refuses what is no WebSocket handshake, or one of a page that may not ask.
+func (c *call) checkUpgrade() error {
+	h := c.r.Header
+	switch {
+	case c.r.ProtoMajor != 1 || !hasToken(h, "Connection", "upgrade") ||
+		!hasToken(h, "Upgrade", "websocket"):
+		return refuse(CodeInvalidRequest, "this is a WebSocket: an upgrade is needed")
+	case h.Get("Sec-WebSocket-Version") != "13" || len(h.Values("Sec-WebSocket-Key")) != 1 ||
+		len(h.Get("Sec-WebSocket-Key")) != 24:
+		return refuse(CodeInvalidRequest, "the WebSocket handshake is not of version 13")
+	}
+	origin := h.Get("Origin")
+	if origin == "" || c.server.cors.allows(origin) {
+		return nil
+	}
+	if u, err := url.Parse(origin); err == nil && strings.EqualFold(u.Host, c.r.Host) {
+		return nil
+	}
+	return refuse(CodeForbidden, "pages of this origin may not open sockets")
+}
+
+func hasToken(h http.Header, name, token string) bool {
+	return slices.ContainsFunc(h.Values(name), func(line string) bool {
+		return slices.ContainsFunc(strings.Split(line, ","), func(s string) bool {
+			return strings.EqualFold(strings.TrimSpace(s), token)
+		})
+	})
+}

@@ -1,0 +1,376 @@
+package unread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidemark-im/tidemark/internal/model"
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// gate is a source whose pages wait until the test lets them through.
+type gate struct {
+	*mirror
+	mu      sync.Mutex
+	open    chan struct{}
+	now     int
+	most    int
+	asked   []time.Duration // since start
+	start   time.Time
+	limits  []int
+	refusal error
+}
+
+func (g *gate) Page(ctx context.Context, q PageRequest) (readstate.Page, error) {
+	g.mu.Lock()
+	g.now++
+	g.most = max(g.most, g.now)
+	g.asked = append(g.asked, time.Since(g.start))
+	g.limits = append(g.limits, q.Limit)
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		g.now--
+		g.mu.Unlock()
+	}()
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+		return readstate.Page{}, ctx.Err()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refusal != nil {
+		return readstate.Page{}, g.refusal
+	}
+	return g.mirror.Page(ctx, q)
+}
+
+// bubble runs a test with a runtime of its own goroutines on the fake clock.
+func bubble(t *testing.T, cfg Config, test func(t *testing.T, g *gate, r *Runtime)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{mirror: newMirror(nil), open: make(chan struct{}), start: time.Now()}
+		cfg.Source = g
+		cfg.Now = func() int64 { return time.Now().UnixMilli() }
+		r, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.Open(testSpace, 0)
+		g.do(t, r, room...)
+		g.do(t, r, "post s1 A")
+		test(t, g, r)
+	})
+}
+
+// covers: RT-403, RT-348
+func TestRetry(t *testing.T) {
+	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+		close(g.open)
+		g.refusal = errors.New("disk on fire")
+		_, state := r.HasUnread(testSpace, "B")
+		if state != Hydrating {
+			t.Errorf("state %s", state)
+		}
+		time.Sleep(4999 * time.Millisecond)
+		synctest.Wait()
+		g.refusal = nil
+		if len(g.asked) != 1 {
+			t.Errorf("asked at %v before the interval is over", g.asked)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if len(g.asked) != 2 || g.asked[1] != 5*time.Second {
+			t.Errorf("asked at %v, want again after 5 s", g.asked)
+		}
+		if dot, state := r.HasUnread(testSpace, "B"); !dot || state != Ready {
+			t.Errorf("after the retry: %t, %s", dot, state)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(g.asked) != 2 {
+			t.Errorf("a page that succeeded is read again: %v", g.asked)
+		}
+	})
+}
+
+// covers: RT-418, RT-437, RT-324, RT-326, RT-347
+func TestHydrateConcurrency(t *testing.T) {
+	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+		if s := r.Stats(); s.Entries != 0 || s.Members != 0 {
+			t.Errorf("a new runtime holds %+v", s)
+		}
+		for range 100 {
+			for m := model.MemberID(1); m <= mirrorMembers; m++ {
+				r.HasUnread(testSpace, memberID(m))
+			}
+		}
+		synctest.Wait()
+		s := r.Stats()
+		if g.now != 2 || s.Hydrating != mirrorMembers || s.ReadingPages != 2 {
+			t.Errorf("%d pages at once, %+v", g.now, s)
+		}
+		close(g.open)
+		synctest.Wait()
+		if g.most != 2 || len(g.asked) != mirrorMembers || r.Stats().MaxReadingPages != 2 {
+			t.Errorf("at most %d at once, %d pages in all", g.most, len(g.asked))
+		}
+	})
+}
+
+// covers: RT-438, RT-343, RT-330
+func TestPageSize(t *testing.T) {
+	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+		for i := 2; i <= 250; i++ {
+			g.do(t, r, fmt.Sprintf("create s%d channel", i), fmt.Sprintf("join s%d E", i))
+		}
+		close(g.open)
+		s, err := r.Summary(t.Context(), testSpace, "E")
+		if err != nil || !s.Complete {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if g.pages > 4 || slices.Max(g.limits) != 100 {
+			t.Errorf("%d pages for 249 rows of limits %v", g.pages, g.limits)
+		}
+		pages := g.pages
+		for range 10 {
+			if _, err := r.Rows(t.Context(), testSpace, "E", "", 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if g.pages != pages {
+			t.Error("a warm read asks the source")
+		}
+	})
+}
+
+// covers: RT-419, RT-423, RT-428
+func TestHydrationBudgets(t *testing.T) {
+	for _, cfg := range []Config{{MaxHydrations: 2}, {MaxWorkspaceHydrations: 2}} {
+		bubble(t, cfg, func(t *testing.T, g *gate, r *Runtime) {
+			r.HasUnread(testSpace, "A")
+			r.HasUnread(testSpace, "B")
+			if _, state := r.HasUnread(testSpace, "C"); state != Unavailable {
+				t.Errorf("a third member is %s", state)
+			}
+			row, err := r.Row(t.Context(), testSpace, "C", "s1")
+			if !errors.Is(err, ErrBudget) || !errors.Is(err, ErrNotServable) ||
+				row.State != Unavailable {
+				t.Errorf("a third member's row: %s, %v", row.State, err)
+			}
+			if s := r.Stats(); s.RefusedJobs != 2 || s.Hydrating != 2 || s.Suppressed != 4 {
+				t.Errorf("%+v", s)
+			}
+			close(g.open)
+			synctest.Wait()
+			if _, err := r.Row(t.Context(), testSpace, "C", "s1"); err != nil {
+				t.Errorf("once the others are loaded: %v", err)
+			}
+		})
+	}
+}
+
+// covers: RT-376, RT-321, RT-345, RT-340
+func TestColdReadsWaitAndWithhold(t *testing.T) {
+	bubble(t, Config{HydrateWait: 3 * time.Second}, func(t *testing.T, g *gate, r *Runtime) {
+		start := time.Now()
+		row, err := r.Row(t.Context(), testSpace, "B", "s1")
+		if !errors.Is(err, ErrNotServable) || row.State != Hydrating ||
+			row.Values != (readstate.Values{}) {
+			t.Errorf("a cold row: %+v, %v", row, err)
+		}
+		if waited := time.Since(start); waited != 3*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start = time.Now()
+		s, err := r.Summary(ctx, testSpace, "B")
+		if !errors.Is(err, ErrNotServable) || s != (Summary{State: Hydrating}) ||
+			time.Since(start) != time.Second {
+			t.Errorf("a cold summary: %+v, %v after %v", s, err, time.Since(start))
+		}
+		if page, err := r.Rows(ctx, testSpace, "B", "", 10); err == nil || page.Rows != nil ||
+			page.State != Hydrating {
+			t.Errorf("cold rows: %+v, %v", page, err)
+		}
+		if _, err := r.Totals(ctx, testSpace, "B", ByType); !errors.Is(err, ErrNotServable) {
+			t.Errorf("cold totals: %v", err)
+		}
+		if _, err := r.Changed(ctx, testSpace, "B", 1); !errors.Is(err, ErrNotServable) {
+			t.Errorf("cold changes: %v", err)
+		}
+		if len(g.asked) != 1 {
+			t.Errorf("asked %d times", len(g.asked))
+		}
+		// A read that comes in time is answered as soon as the page is there.
+		time.AfterFunc(time.Second, func() { close(g.open) })
+		start = time.Now()
+		if row, err := r.Row(t.Context(), testSpace, "B", "s1"); err != nil ||
+			row.Values.Unread != 1 || time.Since(start) != time.Second {
+			t.Errorf("%+v, %v after %v", row.Values, err, time.Since(start))
+		}
+		if s := r.Stats(); s.OldestHydration != 0 || s.Hydrating != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A page may be read from a commit that the applier has not reached: it waits.
+func TestPageAheadOfTheApplier(t *testing.T) {
+	d := newDesk(t, Config{}, room...)
+	ahead := d.facts.play(parse(t, "post s1 A"))
+	d.load("B")
+	if _, state := d.r.HasUnread(testSpace, "B"); state != Hydrating {
+		t.Errorf("a page of LSN %d is served at %d", d.facts.lsn, d.space().st.lsn)
+	}
+	if err := d.r.Apply(testSpace, d.facts.lsn, ahead); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.unread("B", "s1"); got != 1 {
+		t.Errorf("%d unread, want 1: neither lost nor counted twice", got)
+	}
+	d.agree()
+}
+
+// covers: RT-420, RT-327
+func TestEviction(t *testing.T) {
+	d := newDesk(t, Config{MaxEntries: 2}, append(room, "join s1 D", "post s1 A")...)
+	d.load("A", "B")
+	w := d.watch("C")
+	d.load("D")
+	s := d.r.Stats()
+	if s.Evicted == 0 || s.Entries-d.space().st.watched > 2 {
+		t.Errorf("%+v", s)
+	}
+	if d.space().st.memberByID["C"] == none || d.space().st.memberByID["D"] == none {
+		t.Error("the watched or the newest member went")
+	}
+	// Who was let go is loaded again, and exact.
+	d.do("post s1 B")
+	d.load("A")
+	if got := d.unread("A", "s1"); got != 1 {
+		t.Errorf("%d unread, want 1", got)
+	}
+	d.agree()
+	w.Close()
+	// The slots of scopes go with the last row.
+	for _, m := range []readstate.MemberID{"A", "B", "C", "D"} {
+		d.r.Forget(testSpace, m)
+	}
+	if s := d.r.Stats(); s.Entries != 0 || s.Scopes != 0 || s.Members != 0 {
+		t.Errorf("after all are gone: %+v", s)
+	}
+}
+
+// covers: RT-329, RT-064, RT-328
+func TestPartlyLoadedMember(t *testing.T) {
+	d := newDesk(t, Config{HydratePageSize: 1}, append(room, "create s2 channel", "join s2 B",
+		"join s2 A", "post s1 A", "post s2 B")...)
+	d.r.HasUnread(testSpace, "B")
+	step := func() {
+		j := d.r.queue.next()
+		req, _ := d.r.beginPage(j)
+		page, err := d.facts.Page(context.Background(), req)
+		d.r.finishPage(j, page, err)
+	}
+	step()
+	// s2, of the latest activity, has nothing unread; s1 is not there yet.
+	if dot, state := d.r.HasUnread(testSpace, "B"); dot || state != Hydrating {
+		t.Errorf("half loaded: %t, %s", dot, state)
+	}
+	if row := d.row("B", "s2"); row.State != Ready {
+		t.Errorf("the row that is there: %+v", row)
+	}
+	step()
+	if dot, state := d.r.HasUnread(testSpace, "B"); !dot || state != Ready {
+		t.Errorf("a hit is final: %t, %s", dot, state)
+	}
+	step()
+	if !d.summary("B").Complete {
+		t.Error("not complete after the last page")
+	}
+	d.agree()
+}
+
+func TestUnknownMember(t *testing.T) {
+	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+		close(g.open)
+		if _, err := r.Summary(t.Context(), testSpace, "Z"); !errors.Is(err, ErrNoMember) {
+			t.Errorf("an unknown member: %v", err)
+		}
+		if _, err := r.Summary(t.Context(), "elsewhere", "B"); !errors.Is(err, ErrNoWorkspace) {
+			t.Errorf("an unknown workspace: %v", err)
+		}
+		if dot, state := r.HasUnread("elsewhere", "B"); dot || state != Unavailable {
+			t.Errorf("an unknown workspace: %t, %s", dot, state)
+		}
+	})
+}
+
+// Whoever waits is let go when the workspace or the runtime ends.
+func TestDropEndsWaiting(t *testing.T) {
+	bubble(t, Config{HydrateWait: time.Hour}, func(t *testing.T, _ *gate, r *Runtime) {
+		answer := make(chan error, 1)
+		ask := func() {
+			_, err := r.Summary(t.Context(), testSpace, "B")
+			answer <- err
+		}
+		go ask()
+		synctest.Wait()
+		r.Drop(testSpace)
+		if err := <-answer; !errors.Is(err, ErrNoWorkspace) {
+			t.Errorf("after Drop: %v", err)
+		}
+		if err := r.Apply(testSpace, 9, nil); !errors.Is(err, ErrNoWorkspace) {
+			t.Errorf("Apply after Drop: %v", err)
+		}
+		r.Open(testSpace, 5)
+		go ask()
+		synctest.Wait()
+		r.Close()
+		if err := <-answer; !errors.Is(err, ErrNotServable) && !errors.Is(err, ErrNoWorkspace) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// covers: RT-408, RT-409
+func TestConfig(t *testing.T) {
+	r, err := newRuntime(Config{Source: newMirror(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	want := Config{
+		HydratePageSize: 100, HydrateConcurrency: 2, HydrateRetry: 5 * time.Second,
+		HydrateWait: 2 * time.Second, MaxHydrations: 20_000, MaxWorkspaceHydrations: 10_000,
+		RingEvents: 10_000, MaxEntries: 1_000_000, MaxFirePerTick: 2_000, MaxWatchMembers: 10_000,
+	}
+	got := r.cfg
+	got.Source, got.Now = nil, nil
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("defaults are %+v", got)
+	}
+	for _, bad := range []Config{
+		{}, {HydratePageSize: -1}, {HydrateConcurrency: -1}, {HydrateRetry: -1},
+		{HydrateWait: -1}, {MaxHydrations: -1}, {MaxWorkspaceHydrations: -1}, {RingEvents: -1},
+		{MaxEntries: -1}, {MaxFirePerTick: -1}, {MaxWatchMembers: -1},
+	} {
+		if fmt.Sprint(bad) != fmt.Sprint(Config{}) {
+			bad.Source = newMirror(nil)
+		}
+		if r, err := New(bad); err == nil {
+			r.Close()
+			t.Errorf("New takes %+v", bad)
+		}
+	}
+}
