@@ -80,6 +80,14 @@ func (s *messageSet) change(row *MessageRow) {
 	s.changed = append(s.changed, row.Place)
 }
 
+// rename gives a row another id; nothing is found by the old one any more.
+func (s *messageSet) rename(row *MessageRow, id string) {
+	delete(s.byID, messageName{row.Scope, row.ID})
+	row.ID = id
+	s.byID[messageName{row.Scope, id}] = row.Place
+	s.change(row)
+}
+
 // take moves what is staged into the changes of a flush.
 func (s *messageSet) take(c *Changes) {
 	for _, p := range s.added {

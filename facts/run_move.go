@@ -66,6 +66,9 @@ func (o *move) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if err := g.removeEntries(ctx, w, entries); err != nil {
 		return nil, err
 	}
+	if err := g.freeIDs(ctx, entries); err != nil {
+		return nil, err
+	}
 	for _, c := range copies {
 		if err := o.arrive(ctx, g, w, to.Info.Key, c); err != nil {
 			return nil, err
@@ -73,6 +76,25 @@ func (o *move) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	}
 	r := Receipt{LSN: w.LSN}
 	return r, g.keep(key, d, r)
+}
+
+// freeIDs gives the tombstones that a move leaves ids of their own: the id goes with the message,
+// which may come back some day.
+func (g *group) freeIDs(ctx context.Context, entries []*MessageRow) error {
+	for _, m := range entries {
+		g.messages.rename(m, g.newID())
+		if m.Peer.Scope == 0 {
+			continue
+		}
+		twin, err := g.messageAt(ctx, m.Peer)
+		if err != nil {
+			return err
+		}
+		if twin != nil && !twin.Live {
+			g.messages.rename(twin, g.newID())
+		}
+	}
+	return nil
 }
 
 func (o *move) check() error {

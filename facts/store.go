@@ -103,7 +103,7 @@ type Changes struct {
 	States        []StateRow // upsert of all three tables; settings only where not default
 	Writers       []WriterRow
 	NewMessages   []MessageRow
-	// Messages updates live, named, everyone, edited_at, peer, thread, expiry and payload by place.
+	// Messages updates id, live, named, everyone, edited_at, peer, thread, expiry and payload by place.
 	Messages             []MessageRow
 	Mentions             []MentionRow  // upsert
 	Unmentions           []MentionRow  // delete by key and revision

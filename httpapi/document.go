@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -30,6 +31,7 @@ func newDocument(prefix, version string) *document {
 	registry := huma.NewMapRegistry(schemaPrefix, huma.DefaultSchemaNamer)
 	counter := reflect.TypeFor[strict.Counter]()
 	registry.RegisterTypeAlias(counter, reflect.TypeFor[wireCounter]())
+	registry.RegisterTypeAlias(reflect.TypeFor[strict.Time](), reflect.TypeFor[time.Time]())
 	if version == "" {
 		version = "development"
 	}

@@ -17,26 +17,46 @@ import (
 // gate is a source whose pages wait until the test lets them through.
 type gate struct {
 	*mirror
+	open  chan struct{}
+	start time.Time
+
 	mu      sync.Mutex
-	open    chan struct{}
-	now     int
-	most    int
-	asked   []time.Duration // since start
-	start   time.Time
-	limits  []int
+	log     pages
 	refusal error
+}
+
+// pages is what a source was asked.
+type pages struct {
+	now    int             // right now
+	most   int             // at once
+	asked  []time.Duration // since start
+	limits []int
+}
+
+func (g *gate) seen() pages {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.log
+	c.asked, c.limits = slices.Clone(c.asked), slices.Clone(c.limits)
+	return c
+}
+
+func (g *gate) refuse(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refusal = err
 }
 
 func (g *gate) Page(ctx context.Context, q PageRequest) (readstate.Page, error) {
 	g.mu.Lock()
-	g.now++
-	g.most = max(g.most, g.now)
-	g.asked = append(g.asked, time.Since(g.start))
-	g.limits = append(g.limits, q.Limit)
+	g.log.now++
+	g.log.most = max(g.log.most, g.log.now)
+	g.log.asked = append(g.log.asked, time.Since(g.start))
+	g.log.limits = append(g.log.limits, q.Limit)
 	g.mu.Unlock()
 	defer func() {
 		g.mu.Lock()
-		g.now--
+		g.log.now--
 		g.mu.Unlock()
 	}()
 	select {
@@ -58,7 +78,7 @@ func bubble(t *testing.T, cfg Config, test func(t *testing.T, g *gate, r *Runtim
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{mirror: newMirror(nil), open: make(chan struct{}), start: time.Now()}
 		cfg.Source = g
-		cfg.Now = func() int64 { return time.Now().UnixMilli() }
+		cfg.Now = func() int64 { return time.Since(g.start).Milliseconds() }
 		r, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -75,29 +95,29 @@ func bubble(t *testing.T, cfg Config, test func(t *testing.T, g *gate, r *Runtim
 func TestRetry(t *testing.T) {
 	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
 		close(g.open)
-		g.refusal = errors.New("disk on fire")
+		g.refuse(errors.New("disk on fire"))
 		_, state := r.HasUnread(testSpace, "B")
 		if state != Hydrating {
 			t.Errorf("state %s", state)
 		}
 		time.Sleep(4999 * time.Millisecond)
 		synctest.Wait()
-		g.refusal = nil
-		if len(g.asked) != 1 {
-			t.Errorf("asked at %v before the interval is over", g.asked)
+		g.refuse(nil)
+		if asked := g.seen().asked; len(asked) != 1 {
+			t.Errorf("asked at %v before the interval is over", asked)
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if len(g.asked) != 2 || g.asked[1] != 5*time.Second {
-			t.Errorf("asked at %v, want again after 5 s", g.asked)
+		if asked := g.seen().asked; len(asked) != 2 || asked[1] != 5*time.Second {
+			t.Errorf("asked at %v, want again after 5 s", asked)
 		}
 		if dot, state := r.HasUnread(testSpace, "B"); !dot || state != Ready {
 			t.Errorf("after the retry: %t, %s", dot, state)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(g.asked) != 2 {
-			t.Errorf("a page that succeeded is read again: %v", g.asked)
+		if asked := g.seen().asked; len(asked) != 2 {
+			t.Errorf("a page that succeeded is read again: %v", asked)
 		}
 	})
 }
@@ -115,13 +135,14 @@ func TestHydrateConcurrency(t *testing.T) {
 		}
 		synctest.Wait()
 		s := r.Stats()
-		if g.now != 2 || s.Hydrating != mirrorMembers || s.ReadingPages != 2 {
-			t.Errorf("%d pages at once, %+v", g.now, s)
+		if now := g.seen().now; now != 2 || s.Hydrating != mirrorMembers || s.ReadingPages != 2 {
+			t.Errorf("%d pages at once, %+v", now, s)
 		}
 		close(g.open)
 		synctest.Wait()
-		if g.most != 2 || len(g.asked) != mirrorMembers || r.Stats().MaxReadingPages != 2 {
-			t.Errorf("at most %d at once, %d pages in all", g.most, len(g.asked))
+		p := g.seen()
+		if p.most != 2 || len(p.asked) != mirrorMembers || r.Stats().MaxReadingPages != 2 {
+			t.Errorf("at most %d at once, %d pages in all", p.most, len(p.asked))
 		}
 	})
 }
@@ -137,16 +158,16 @@ func TestPageSize(t *testing.T) {
 		if err != nil || !s.Complete {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		if g.pages > 4 || slices.Max(g.limits) != 100 {
-			t.Errorf("%d pages for 249 rows of limits %v", g.pages, g.limits)
+		p := g.seen()
+		if len(p.asked) > 4 || slices.Max(p.limits) != 100 {
+			t.Errorf("%d pages for 249 rows of limits %v", len(p.asked), p.limits)
 		}
-		pages := g.pages
 		for range 10 {
 			if _, err := r.Rows(t.Context(), testSpace, "E", "", 100); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if g.pages != pages {
+		if len(g.seen().asked) != len(p.asked) {
 			t.Error("a warm read asks the source")
 		}
 	})
@@ -208,8 +229,8 @@ func TestColdReadsWaitAndWithhold(t *testing.T) {
 		if _, err := r.Changed(ctx, testSpace, "B", 1); !errors.Is(err, ErrNotServable) {
 			t.Errorf("cold changes: %v", err)
 		}
-		if len(g.asked) != 1 {
-			t.Errorf("asked %d times", len(g.asked))
+		if asked := g.seen().asked; len(asked) != 1 {
+			t.Errorf("asked at %v", asked)
 		}
 		// A read that comes in time is answered as soon as the page is there.
 		time.AfterFunc(time.Second, func() { close(g.open) })

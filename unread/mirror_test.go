@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/tidemark-im/tidemark/internal/model"
@@ -18,6 +19,7 @@ import (
 // world's logs each time; nothing is kept that could be counted, except each row's point, since
 // a real store leaves it below the floor where a trim does not concern the row.
 type mirror struct {
+	mu     sync.Mutex // for play and Page, where pages are read by workers
 	world  *model.World
 	lsn    readstate.LSN
 	rng    *rand.Rand // nil: no variation
@@ -34,7 +36,6 @@ type mirror struct {
 	memberLSN map[model.MemberID]readstate.LSN
 
 	failing map[readstate.MemberID]int // pages to fail
-	pages   int
 	events  []readstate.Event
 }
 
@@ -106,6 +107,8 @@ func (f *mirror) head(s model.ScopeID) readstate.Revision {
 // play carries operations out as one commit. It returns the events, nil when nothing durable
 // changed, in which case there is no commit.
 func (f *mirror) play(ops ...model.Op) []readstate.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.events = nil
 	f.lsn++
 	for _, op := range ops {
@@ -423,6 +426,8 @@ func (f *mirror) ranks(s model.ScopeID) readstate.ScopeRanks {
 
 // Page reads a page of the world as it is now: the first by recent activity, the others by key.
 func (f *mirror) Page(_ context.Context, q PageRequest) (readstate.Page, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.failing[q.Member] > 0 {
 		f.failing[q.Member]--
 		return readstate.Page{}, fmt.Errorf("read page of %s: disk on fire", q.Member)
@@ -431,7 +436,6 @@ func (f *mirror) Page(_ context.Context, q PageRequest) (readstate.Page, error) 
 	if m > mirrorMembers {
 		return readstate.Page{}, ErrNoMember
 	}
-	f.pages++
 	page := readstate.Page{LSN: f.lsn, Member: readstate.MemberInfo{
 		Key: memberKey(m), ID: q.Member, Active: true, MemberLSN: f.memberLSN[m],
 	}}

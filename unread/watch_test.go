@@ -165,18 +165,10 @@ func TestBigScopesAreToldInSteps(t *testing.T) {
 
 // A level that ends changes rows although nothing is committed.
 func TestUntilTellsWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		now := func() int64 { return time.Since(start).Milliseconds() }
-		f := newMirror(nil)
-		r, err := New(Config{Source: f, Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		r.Open(testSpace, 0)
-		f.do(t, r, append(room, "post s1 A", "create s2 thread s1 root=1", "post s2 B",
-			"level s1 B none until=60", "post s1 A", "post s2 A")...)
+	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+		close(g.open)
+		g.do(t, r, "create s2 thread s1 root=1", "post s2 B", "level s1 B none until=60",
+			"post s1 A", "post s2 A")
 		w, err := r.Watch(testSpace, []readstate.MemberID{"B", "C"})
 		if err != nil {
 			t.Fatal(err)
@@ -189,12 +181,12 @@ func TestUntilTellsWatches(t *testing.T) {
 		for w.Next(10) != nil {
 			continue
 		}
-		time.Sleep(59 * time.Second)
+		time.Sleep(60*time.Second - time.Millisecond)
 		synctest.Wait()
 		if got := w.Next(10); got != nil {
 			t.Errorf("told too early: %+v", got)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		deltas := w.Next(10)
 		if len(deltas) != 2 {

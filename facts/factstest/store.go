@@ -1,6 +1,7 @@
 package factstest
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,6 +101,9 @@ func (w *world) ok(err error) {
 // same compares answers; a missing list equals an empty one.
 func (w *world) same(what string, got, want any) {
 	w.Helper()
+	if reflect.DeepEqual(got, want) {
+		return // much faster than the comparison that explains
+	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		w.Fatalf("%s (-want +got):\n%s", what, diff)
 	}

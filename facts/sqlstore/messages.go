@@ -63,7 +63,7 @@ var (
 	})
 	updateMessages = update("update messages", change{
 		table: "scope_messages",
-		columns: list("scope seq live named everyone edited_at peer_scope peer_seq " +
+		columns: list("scope seq id live named everyone edited_at peer_scope peer_seq " +
 			"thread expires_at payload"),
 		keys: 2,
 	})
@@ -159,7 +159,7 @@ func bindMessage(args []any, m *facts.MessageRow) []any {
 }
 
 func bindMessageChange(args []any, m *facts.MessageRow) []any {
-	return append(args, number(m.Scope), number(m.Seq), flag(m.Live),
+	return append(args, number(m.Scope), number(m.Seq), id(m.ID), flag(m.Live),
 		packMembers(m.Scope, m.Named), flag(m.Everyone), number(m.EditedAt),
 		number(m.Peer.Scope), number(m.Peer.Seq), number(m.Thread),
 		positive(m.ExpiresAt), blob(m.Payload))

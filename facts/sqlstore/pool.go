@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -96,8 +97,9 @@ func (p *pool) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.done)
+	var err error
 	for s := range p.open {
-		_ = s.conn.Close() // db.Close reports what matters
+		err = errors.Join(err, s.close())
 	}
-	return p.db.Close()
+	return errors.Join(err, p.db.Close())
 }

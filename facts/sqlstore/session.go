@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tidemark-im/tidemark/facts"
 )
@@ -16,7 +17,6 @@ import (
 type session struct {
 	conn   *sql.Conn
 	d      *dialect
-	stmts  map[shape]*sql.Stmt
 	args   []any
 	record record
 	broken error
@@ -24,6 +24,9 @@ type session struct {
 	// statements of a writer are short, and between them the context is looked at.
 	whole bool
 	ended bool
+
+	mu    sync.Mutex // the store closes under whoever holds the session
+	stmts map[shape]*sql.Stmt
 }
 
 // over returns what a transaction works on when it has ended: it refuses everything.
@@ -42,8 +45,25 @@ func newSession(conn *sql.Conn, d *dialect, whole bool) *session {
 	return &session{conn: conn, d: d, stmts: make(map[shape]*sql.Stmt), whole: whole}
 }
 
+// close ends the connection, waiting for an answer that is being read. Statements go after it:
+// while one is running it may not be freed.
+func (s *session) close() error { return errors.Join(s.conn.Close(), s.closeStmts()) }
+
+// closeStmts frees the statements, which otherwise keep the database open.
+func (s *session) closeStmts() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	for _, p := range s.stmts {
+		err = errors.Join(err, p.Close())
+	}
+	clear(s.stmts)
+	return err
+}
+
 // discard closes the connection for good instead of giving it back to the handle.
 func (s *session) discard() error {
+	_ = s.closeStmts() // what fails here fails below again
 	err := s.conn.Raw(func(any) error { return driver.ErrBadConn })
 	if errors.Is(err, driver.ErrBadConn) {
 		err = nil
@@ -52,6 +72,8 @@ func (s *session) discard() error {
 }
 
 func (s *session) prepared(ctx context.Context, st *statement, n int) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	key := shape{st, n}
 	if p, ok := s.stmts[key]; ok {
 		return p, nil

@@ -1,6 +1,8 @@
 package sqlstore_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,7 +13,13 @@ import (
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv(ownerEnv); path != "" {
+		fmt.Fprintln(os.Stderr, runOwner(path))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func open(t *testing.T, o sqlstore.Options) (*sqlstore.Store, string) {
 	t.Helper()
@@ -25,7 +33,7 @@ func open(t *testing.T, o sqlstore.Options) (*sqlstore.Store, string) {
 
 func TestStore(t *testing.T) {
 	factstest.TestStore(t, func(t *testing.T) facts.Store {
-		st, _ := open(t, sqlstore.Options{})
+		st, _ := open(t, sqlstore.Options{Unsafe: true})
 		return st
 	})
 }

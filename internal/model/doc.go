@@ -95,7 +95,8 @@
 //     entry gets those the operation lists. Everyone cannot be moved into a task
 //     with counting. One entry that is gone refuses the whole move; so does a
 //     session on either side. A moved entry is still the same message, and a log
-//     that retains an entry of that message, be it a tombstone or a twin, refuses it.
+//     that holds a live entry of that message, its twin, refuses it; a tombstone that
+//     a move has left does not.
 //  16. Removing a tombstone changes nothing; removing or editing a trimmed or
 //     unknown entry, or editing a tombstone, is not found. An edit that says the
 //     same names changes nothing. Names and everyone are sets given whole.

@@ -280,8 +280,8 @@ func checkMove(from, to *scope, op Op) error {
 			return ErrNotFound
 		}
 		for _, there := range to.entries {
-			if there.message == e.message && !there.trimmed {
-				return ErrMismatch
+			if there.message == e.message && there.live {
+				return ErrMismatch // a broadcast reply moves to its own channel
 			}
 		}
 		if to.kind == Task && op.Count && e.revision > 0 && e.everyone {

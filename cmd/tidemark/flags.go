@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-im/tidemark/httpapi"
+)
+
+// Flags that several commands have.
+
+// factsFlag names the database.
+type factsFlag struct {
+	Facts string `default:"sqlite:tidemark.db" placeholder:"sqlite:PATH" help:"Where the facts are kept."`
+}
+
+const sqlitePrefix = "sqlite:"
+
+// Validate implements kong's check.
+func (f *factsFlag) Validate() error {
+	if path, ok := strings.CutPrefix(f.Facts, sqlitePrefix); !ok || path == "" {
+		return fmt.Errorf("--facts is %q, want sqlite:PATH", f.Facts)
+	}
+	return nil
+}
+
+func (f *factsFlag) path() string { return strings.TrimPrefix(f.Facts, sqlitePrefix) }
+
+// logFlags choose what is logged.
+type logFlags struct {
+	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
+	LogFormat string `default:"text" enum:"text,json" help:"How log lines look: ${enum}."`
+}
+
+func (f *logFlags) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(f.LogLevel)) // one of the enumeration
+	options := &slog.HandlerOptions{Level: level}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// secretVariable holds the secret itself. There is no flag for it, since command lines are seen
+// by everybody on a machine.
+const secretVariable = "TIDEMARK_JWT_SECRET"
+
+// secretFlag says where the secret that signs tokens is.
+type secretFlag struct {
+	JWTSecretFile string `name:"jwt-secret-file" placeholder:"FILE" help:"File with the secret of HS256 tokens, or two for rotation, one a line; the first one signs. Or put it into $TIDEMARK_JWT_SECRET."`
+}
+
+// secrets reads the secrets from the file or the environment; none is no error.
+func (f *secretFlag) secrets() ([][]byte, error) {
+	text := os.Getenv(secretVariable)
+	if f.JWTSecretFile != "" {
+		if text != "" {
+			return nil, wrongUsage("--jwt-secret-file and $%s are both set", secretVariable)
+		}
+		raw, err := os.ReadFile(f.JWTSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("--jwt-secret-file: %w", err)
+		}
+		text = string(raw)
+	}
+	var out [][]byte
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, []byte(line))
+		}
+	}
+	if f.JWTSecretFile != "" && len(out) == 0 {
+		return nil, fmt.Errorf("--jwt-secret-file: %s is empty", f.JWTSecretFile)
+	}
+	return out, nil
+}
+
+// authFlags say which tokens are believed.
+type authFlags struct {
+	secretFlag
+	JWKS string `name:"jwks" placeholder:"FILE|URL" help:"Key set of RS256, ES256 and EdDSA tokens: a file, or an https address."`
+}
+
+var errNoKeys = errors.New("no way to check tokens: set $" + secretVariable +
+	" or --jwt-secret-file (32 bytes or more), or --jwks")
+
+func (f *authFlags) authenticator(now func() time.Time, log *slog.Logger) (*httpapi.JWT, error) {
+	secrets, err := f.secrets()
+	if err != nil {
+		return nil, err
+	}
+	if len(secrets) == 0 && f.JWKS == "" {
+		return nil, &usageError{errNoKeys}
+	}
+	return httpapi.NewJWT(httpapi.JWTConfig{Secrets: secrets, JWKS: f.JWKS, Now: now, Log: log})
+}
+
+// checkAddress refuses what cannot be listened on.
+func checkAddress(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("--%s is %q, want HOST:PORT", flag, address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("--%s is %q: the port is not a number from 0 to 65535", flag, address)
+	}
+	return nil
+}
+
+// checkRange refuses a number that lies outside its documented range.
+func checkRange[N int | float64 | time.Duration](flag string, value, low, high N) error {
+	if value < low || value > high {
+		return fmt.Errorf("--%s is %v, want %v to %v", flag, value, low, high)
+	}
+	return nil
+}
