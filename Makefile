@@ -77,6 +77,10 @@ sim: ## Run seeded histories against the oracle, SEEDS= of them (default 100)
 fuzz: ## Run every fuzz target for FUZZTIME= (default 30s)
 	@scripts/fuzz $(FUZZTIME)
 
+.PHONY: mutate
+mutate: ## Break the algebra line by line and check that its tests notice, ONLY= those that match
+	$(GO) run ./scripts/mutate -only '$(ONLY)'
+
 .PHONY: bench
 bench: ## Run the benchmarks of PKG=
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 0 $(PKG)

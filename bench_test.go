@@ -1,6 +1,7 @@
 package tidemark_test
 
 import (
+	"compress/gzip"
 	"context"
 	"database/sql"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
+	"github.com/tidemark-im/tidemark/internal/replay"
+	"github.com/tidemark-im/tidemark/internal/trace"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -54,6 +57,62 @@ func BenchmarkGroupCommit(b *testing.B) {
 		b.ReportMetric(median(ratios(group, bare)), "x-bare")
 		b.ReportMetric(median(ratios(group, large)), "x-bare-large")
 	}
+}
+
+// BenchmarkReplay measures how fast a trace is loaded, memberships and follows included, against
+// the rate at which the rows that it leaves go in as bare transactions. TIDEMARK_TRACE names
+// another trace than the generated one.
+func BenchmarkReplay(b *testing.B) {
+	ctx := context.Background()
+	for b.Loop() {
+		var load, bare []float64
+		for range 3 {
+			path := filepath.Join(b.TempDir(), "replay.db")
+			engine, err := tidemark.Open(ctx, tidemark.Options{Facts: "sqlite:" + path})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := engine.CreateWorkspace(ctx, "w", ""); err != nil {
+				b.Fatal(err)
+			}
+			rows := openTrace(b)
+			start := time.Now()
+			loaded, err := replay.Load(ctx, engine.Workspace("w"), rows, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			n := float64(loaded.Messages)
+			load = append(load, n/time.Since(start).Seconds())
+			closeAll(b, engine)
+			bare = append(bare, n/bareInsert(b, path, 0).Seconds())
+		}
+		b.Logf("fsync of 4 KiB:                %s", fsyncLatency(b))
+		b.Logf("replay:                        %s messages/s", spread(load))
+		b.Logf("bare, %d rows a transaction: %s messages/s", bareRows, spread(bare))
+		b.ReportMetric(median(ratios(load, bare)), "x-bare")
+	}
+}
+
+func openTrace(b *testing.B) *trace.Reader {
+	b.Helper()
+	path := "testdata/trace.csv.gz"
+	if dir := os.Getenv("TIDEMARK_TRACE"); dir != "" {
+		path = filepath.Join(dir, "chat-trace.csv.gz")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { closeAll(b, f) })
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rows, err := trace.NewReader(z)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return rows
 }
 
 // writeThrough posts from 64 writers at once, each waiting for its answer, and returns the rate

@@ -101,12 +101,28 @@ func (g *group) prepare(ctx context.Context, requests []*request) error {
 	return g.loadBlockers(ctx, n.blockers)
 }
 
-// unknown keeps the keys that the table has to ask the store for, each once.
-func unknown[K comparable, V any](t *table[K, V], keys []K) []K {
+// madeScope reports that the group itself has made the scope: the store has nothing about it but
+// what the group knows anyway.
+func (g *group) madeScope(k readstate.ScopeKey) bool {
+	w := g.byKey[WorkspaceKey(k>>32)]
+	return w != nil && uint32(k) > w.before.LastScope
+}
+
+// madeMember is madeScope for a member.
+func (g *group) madeMember(k readstate.MemberKey) bool {
+	w := g.byKey[WorkspaceKey(k>>32)]
+	return w != nil && uint32(k) > w.before.LastMember
+}
+
+func (g *group) madeRow(k RowKey) bool { return g.madeScope(k.Scope) || g.madeMember(k.Member) }
+
+// unknown keeps the keys that the table has to ask the store for, each once; fresh tells those
+// that the store cannot have.
+func unknown[K comparable, V any](t *table[K, V], keys []K, fresh func(K) bool) []K {
 	var out []K
 	seen := map[K]struct{}{}
 	for _, k := range keys {
-		if _, _, known := t.get(k); known {
+		if _, _, known := t.get(k); known || fresh(k) {
 			continue
 		}
 		if _, ok := seen[k]; !ok {
@@ -117,12 +133,15 @@ func unknown[K comparable, V any](t *table[K, V], keys []K) []K {
 	return out
 }
 
+// never is for keys by name, which the store may have whatever the group has made.
+func never[K any](K) bool { return false }
+
 func (g *group) loadMembers(ctx context.Context, w WorkspaceKey, ids []readstate.MemberID) error {
 	names := make([]memberName, len(ids))
 	for i, id := range ids {
 		names[i] = memberName{w, id}
 	}
-	names = unknown(g.memberKeys, names)
+	names = unknown(g.memberKeys, names, never)
 	if len(names) == 0 {
 		return nil
 	}
@@ -153,7 +172,7 @@ func (g *group) loadScopes(ctx context.Context, w WorkspaceKey, ids []readstate.
 	for i, id := range ids {
 		names[i] = scopeName{w, id}
 	}
-	names = unknown(g.scopeKeys, names)
+	names = unknown(g.scopeKeys, names, never)
 	if len(names) == 0 {
 		return nil
 	}
@@ -184,7 +203,7 @@ func (g *group) loadScopes(ctx context.Context, w WorkspaceKey, ids []readstate.
 }
 
 func (g *group) loadScopeKeys(ctx context.Context, keys []readstate.ScopeKey) error {
-	keys = unknown(g.scopes, keys)
+	keys = unknown(g.scopes, keys, g.madeScope)
 	if len(keys) == 0 {
 		return nil
 	}
@@ -203,7 +222,7 @@ func (g *group) loadScopeKeys(ctx context.Context, keys []readstate.ScopeKey) er
 }
 
 func (g *group) loadRows(ctx context.Context, keys []RowKey) error {
-	keys = unknown(g.states, keys)
+	keys = unknown(g.states, keys, g.madeRow)
 	if len(keys) == 0 {
 		return nil
 	}
@@ -225,7 +244,7 @@ func (g *group) loadRows(ctx context.Context, keys []RowKey) error {
 }
 
 func (g *group) loadWriters(ctx context.Context, keys []RowKey) error {
-	keys = unknown(g.writers, keys)
+	keys = unknown(g.writers, keys, g.madeRow)
 	if len(keys) == 0 {
 		return nil
 	}
@@ -247,9 +266,9 @@ func (g *group) loadWriters(ctx context.Context, keys []RowKey) error {
 }
 
 func (g *group) loadOps(ctx context.Context, keys []OpKey) error {
-	keys = slices.DeleteFunc(unknown(g.operations, keys), func(k OpKey) bool {
+	keys = unknown(g.operations, keys, func(k OpKey) bool {
 		_, ok := g.messages.byOp[k]
-		return ok
+		return ok || g.madeMember(k.Actor)
 	})
 	if len(keys) == 0 {
 		return nil
@@ -283,7 +302,7 @@ func (g *group) loadMessages(ctx context.Context, s readstate.ScopeKey, ids []st
 		_, ok := g.messages.byID[messageName{s, id}]
 		return ok
 	})
-	if len(ids) == 0 {
+	if len(ids) == 0 || g.madeScope(s) {
 		return nil
 	}
 	tx, err := g.open(ctx)
@@ -304,7 +323,7 @@ func (g *group) loadMessages(ctx context.Context, s readstate.ScopeKey, ids []st
 }
 
 func (g *group) loadBlocks(ctx context.Context, keys []BlockKey) error {
-	keys = unknown(g.blocks, keys)
+	keys = unknown(g.blocks, keys, func(k BlockKey) bool { return g.madeScope(k.Scope) })
 	if len(keys) == 0 {
 		return nil
 	}
@@ -326,7 +345,7 @@ func (g *group) loadBlocks(ctx context.Context, keys []BlockKey) error {
 }
 
 func (g *group) loadBlockers(ctx context.Context, members []readstate.MemberKey) error {
-	members = unknown(g.blockedBy, members)
+	members = unknown(g.blockedBy, members, g.madeMember)
 	if len(members) == 0 {
 		return nil
 	}

@@ -34,9 +34,9 @@ type WorkspaceRow struct {
 type ScopeRow struct {
 	Info             readstate.ScopeInfo
 	Ranks            readstate.ScopeRanks
-	FloorSeq         readstate.Seq // entries at or below it are trimmed
-	RosterGeneration uint64        // rises with every change of who is eligible
-	Owner            readstate.MemberKey
+	FloorSeq         readstate.Seq       // entries at or below it are trimmed
+	RosterGeneration uint64              // rises with every change of who is eligible
+	Owner            readstate.MemberKey // of a session; of a thread, who wrote its root
 	CreatedAt        int64
 }
 

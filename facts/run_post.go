@@ -31,13 +31,16 @@ func (o *post) gather(w *workspace, n *needs) {
 func (o *post) resolve(g *group, w *workspace, n *needs) {
 	scope, ok, _ := g.scopeKeys.get(scopeName{w.Key, o.Scope})
 	author, known, _ := g.memberKeys.get(memberName{w.Key, o.Author})
-	if !ok || !known {
+	if known {
+		n.ops = append(n.ops, OpKey{w.Key, author, o.OpID})
+	}
+	if !ok {
 		return
 	}
-	n.ops = append(n.ops, OpKey{w.Key, author, o.OpID})
 	row, _, _ := g.scopes.get(scope)
 	n.message(scope, o.MessageID)
-	n.message(row.Info.Parent, row.Info.RootMessage)
+	n.row(scope, row.Owner)
+	n.row(row.Info.Parent, row.Owner)
 	head := readstate.BlockOf(row.Ranks.Head)
 	n.removed = append(n.removed, BlockKey{RemovedSet, scope, head}, BlockKey{EveryoneSet, scope, head})
 	for _, id := range append([]readstate.MemberID{o.Author, o.Principal}, o.Mentions...) {
@@ -262,21 +265,37 @@ func (o *post) append(
 	return out, nil
 }
 
-// follow makes those follow the thread whom a reply concerns: who wrote the root, who writes
-// now, and whom it names.
+// follow makes those follow the thread whom a reply concerns: who wrote the root, as long as it
+// is kept, who writes now, and whom it names.
 func (o *post) follow(ctx context.Context, g *group, w *workspace, s *ScopeRow, d draft) error {
 	var who []readstate.MemberKey
-	if s.Info.RootMessage != "" {
-		root, err := g.message(ctx, s.Info.Parent, s.Info.RootMessage)
-		if err != nil {
-			return err
-		}
-		if root != nil {
-			who = append(who, root.Author)
-		}
+	root, err := g.rootAuthor(ctx, *s)
+	if err != nil {
+		return err
 	}
-	who = append(append(who, d.author), d.named...)
+	who = append(append(append(who, root), d.author), d.named...)
 	return g.autoFollow(ctx, w, s, who)
+}
+
+// rootAuthor returns who wrote a thread's root, or zero when they follow already or the root has
+// been trimmed. The root itself is looked up only where it matters.
+func (g *group) rootAuthor(ctx context.Context, s ScopeRow) (readstate.MemberKey, error) {
+	if s.Owner == 0 {
+		return 0, nil
+	}
+	_, up, _, err := g.parent(ctx, s, s.Owner)
+	if err != nil {
+		return 0, err
+	}
+	row, exists, err := g.state(ctx, RowKey{s.Info.Key, s.Owner})
+	if err != nil || !row.Row.FollowsByItself(exists, up.Row.Epoch) {
+		return 0, err
+	}
+	m, err := g.message(ctx, s.Info.Parent, s.Info.RootMessage)
+	if err != nil || m == nil {
+		return 0, err
+	}
+	return s.Owner, nil
 }
 
 // advance is "send and read what I saw". It does nothing for a sender without a row here, and

@@ -140,6 +140,9 @@ func (o *putScope) create(ctx context.Context, g *group, w *workspace) (any, err
 	row.Ranks.LastLSN = w.LSN
 	row.Ranks.LastActivityAt = g.clock
 	g.scopeKeys.staged[scopeName{w.Key, o.ID}] = slot[readstate.ScopeKey]{info.Key, true}
+	if root != nil {
+		row.Owner = root.Author
+	}
 	g.storeScope(w, row)
 	if root != nil {
 		root.Thread = info.Key

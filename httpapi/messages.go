@@ -49,17 +49,17 @@ func newPosted(r *facts.Receipt) Posted {
 
 // Changed answers an edit, a removal and other work on messages.
 type Changed struct {
-	MessageID string `json:"messageId,omitempty"`
-	Seq       uint64 `json:"seq,omitempty"`
-	Removed   int    `json:"removed,omitempty" doc:"Entries taken back by a rewind or trim"`
-	LSN       uint64 `json:"lsn"`
-	Duplicate bool   `json:"duplicate" doc:"The operation had been accepted before"`
+	MessageID       string `json:"messageId,omitempty"`
+	Seq             uint64 `json:"seq,omitempty"`
+	ContentRevision uint64 `json:"contentRevision,omitempty"`
+	LSN             uint64 `json:"lsn"`
+	Duplicate       bool   `json:"duplicate" doc:"The operation had been accepted before"`
 }
 
 func changed(r facts.Receipt, err error) (Changed, error) {
 	return Changed{
-		MessageID: r.MessageID, Seq: uint64(r.Seq), Removed: r.Removed, LSN: uint64(r.LSN),
-		Duplicate: r.Duplicate,
+		MessageID: r.MessageID, Seq: uint64(r.Seq), ContentRevision: uint64(r.Revision),
+		LSN: uint64(r.LSN), Duplicate: r.Duplicate,
 	}, err
 }
 

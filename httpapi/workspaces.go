@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -74,6 +76,7 @@ func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
 		if rows, err = c.server.engine.Workspaces(c.ctx()); err != nil {
 			return Workspaces{}, err
 		}
+		slices.SortFunc(rows, func(a, b facts.WorkspaceRow) int { return cmp.Compare(a.ID, b.ID) })
 	} else {
 		row, err := c.server.engine.Workspace(c.who.Workspace).Info(c.ctx())
 		if err != nil {

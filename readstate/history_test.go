@@ -110,8 +110,7 @@ func judge(t testing.TB, name string, ops []model.Op) {
 // covers: RT-036, RT-037, RT-041, RT-118, RT-138, RT-143, RT-232, RT-239
 func TestSeededHistories(t *testing.T) {
 	for seed := range histories(t, 90) {
-		rng := rand.New(rand.NewPCG(uint64(seed), 1))
-		judge(t, fmt.Sprintf("seed %d", seed), model.RandomOps(rng, 80, model.FullMix()))
+		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 1, 80, model.FullMix()))
 	}
 }
 
@@ -119,8 +118,7 @@ func TestSeededHistories(t *testing.T) {
 // often.
 func TestSeededPlainHistories(t *testing.T) {
 	for seed := range histories(t, 60) {
-		rng := rand.New(rand.NewPCG(uint64(seed), 2))
-		judge(t, fmt.Sprintf("seed %d", seed), model.RandomOps(rng, 100, model.HubMix()))
+		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 2, 100, model.HubMix()))
 	}
 }
 

@@ -41,6 +41,32 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// TestOracleTranscripts plays the oracle's own cases on the machine. Their questions are for the
+// oracle; here the two are compared after every operation.
+func TestOracleTranscripts(t *testing.T) {
+	files, err := filepath.Glob("../internal/model/testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts of the oracle: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases(t, filepath.Base(file), string(text)) {
+			w, world := newMachine(), model.New()
+			for i, line := range c.lines {
+				if line == "" || strings.HasPrefix(line, "?") {
+					continue
+				}
+				if err := w.perform(world, line); err != nil {
+					t.Fatalf("%s:%d: %s\n%v", c.file, c.first+i, line, err)
+				}
+			}
+		}
+	}
+}
+
 type transcript struct {
 	name  string
 	file  string

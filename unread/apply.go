@@ -43,12 +43,9 @@ func (st *state) apply(lsn readstate.LSN, ev readstate.Event) error {
 	return nil
 }
 
-// touchKey finds or adds the row of a member in the scratch; nil where it is not loaded. The
-// pointer lasts until the next call.
+// touchKey finds or adds the row of a member in the scratch; nil where it is not loaded, as for
+// nobody. The pointer lasts until the next call.
 func (st *state) touchKey(s int32, key readstate.MemberKey) *touch {
-	if key == 0 {
-		return nil
-	}
 	e := st.entryByKey(s, key)
 	if e == none {
 		return nil

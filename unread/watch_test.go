@@ -39,6 +39,7 @@ func TestDeltasReachTheAffectedAlone(t *testing.T) {
 		{"remove s1 3", []string{"A s1", "B s1", "C s1"}},
 		{"activity s1 A", []string{"B s1", "C s1"}},
 		{"activity s1 A low", nil},
+		{"post s1 A unreadable", []string{"B s1", "C s1"}},
 		{"post s3 A to=B", []string{"B s3"}},
 		{"activity s3 A to=C", []string{"C s3"}},
 		{"post s4 A", []string{"A s4"}},

@@ -81,8 +81,9 @@ func testMessageUpdates(_ *testing.T, w *world) {
 	a, b := messageRow(scope, 1, "a"), messageRow(scope, 2, "b")
 	w.write(&facts.Changes{NewMessages: []facts.MessageRow{a, b}})
 	ignored := a
-	ignored.Kind, ignored.Author, ignored.Revision, ignored.ID = "other", 0, 77, "other"
+	ignored.Kind, ignored.Author, ignored.Revision = "other", 0, 77
 	for _, m := range []*facts.MessageRow{&a, &ignored} {
+		m.ID = "renamed"
 		m.Live, m.Everyone, m.Named, m.EditedAt = false, false, nil, 9
 		m.Peer, m.Thread, m.ExpiresAt, m.Payload = facts.Place{}, 0, 0, nil
 	}
@@ -91,6 +92,9 @@ func testMessageUpdates(_ *testing.T, w *world) {
 		got, err := tx.MessagesBetween(w.Context(), scope, 0, 10, false, 10)
 		w.ok(err)
 		w.same("messages", got, []facts.MessageRow{a, b})
+		got, err = tx.MessagesByID(w.Context(), scope, []string{"a", "renamed"})
+		w.ok(err)
+		w.same("message by its new id", got, []facts.MessageRow{a})
 	})
 }
 

@@ -114,7 +114,9 @@ func (d *device) takeDelta(e event) error {
 		return fmt.Errorf("%s: a delta of %s at %d came after one at %d",
 			d.name, name, e.delta.LSN, last.LSN)
 	}
-	d.position = e.id
+	if e.id != "" { // none until the last delta of a resumed round
+		d.position = e.id
+	}
 	d.heard[name]++
 	d.newest[name] = e.delta
 	d.view.apply(e)

@@ -79,6 +79,7 @@ func (d *dumb) routes() http.Handler {
 	on("PUT /{ws}/scopes/{s}/read-state", (*dumbCall).putReadState)
 	on("POST /{ws}/read-all", (*dumbCall).readAll)
 	on("GET /{ws}/unread", (*dumbCall).unread)
+	on("POST /{ws}/unread:query", (*dumbCall).query)
 	on("GET /{ws}/unread/totals", (*dumbCall).totals)
 	on("GET /{ws}/scopes/{s}/unread/first", (*dumbCall).first)
 	on("GET /{ws}/scopes/{s}/unread/explain", (*dumbCall).explain)
@@ -529,6 +530,23 @@ func (c *dumbCall) unread() any {
 		return map[string]any{"hasUnread": true, "state": "hydrating"}
 	}
 	return c.page(c.w, c.member)
+}
+
+func (c *dumbCall) query() any {
+	var in struct{ Members []string }
+	c.into(&in)
+	pages := []any{}
+	for _, member := range in.Members {
+		p := c.page(c.w, member)
+		for name, r := range p.Scopes {
+			if c.fault == "the query is stale" {
+				r.Unread++
+				p.Scopes[name] = r
+			}
+		}
+		pages = append(pages, p)
+	}
+	return map[string]any{"members": pages}
 }
 
 func (c *dumbCall) totals() any {

@@ -38,7 +38,7 @@ type Options struct {
 // ErrNoRestart is returned by Run for a block that restarts a server which cannot be restarted.
 var ErrNoRestart = errors.New("this run cannot restart the server")
 
-var errNoApp = errors.New("no client application is attached")
+var errNoApp = errors.New("no client application is attached to this run")
 
 // Runner plays blocks against one server.
 type Runner struct {

@@ -98,6 +98,9 @@ func TestWrongServersAreCaught(t *testing.T) {
     stream B as phone
     post A m1 in c
     expect phone c unread=1`, "phone and the list disagree about c: on the device {unread=0 "},
+		{"the query is stale", `
+    channel c: A B
+    expect B c unread=0`, "the query and the list disagree about c:\n\t{unread=1 "},
 		{"cold with numbers", `
     channel c: A B
     expect B c unread=0`, "state is hydrating, yet there are numbers"},

@@ -133,7 +133,7 @@ func decodeEvent(raw sse.Event) (e event, known bool, err error) {
 	}
 	if d := e.delta; d != nil {
 		switch {
-		case e.id != strconv.FormatUint(d.LSN, 10):
+		case !resumesBefore(e.id, d.LSN):
 			return e, false, fmt.Errorf("event id %q, but its lsn is %d", e.id, d.LSN)
 		case d.Removed == (d.Row != nil):
 			return e, false, fmt.Errorf("a delta has either a row or removed: %s", raw.Data)
@@ -142,6 +142,13 @@ func decodeEvent(raw sse.Event) (e event, known bool, err error) {
 		}
 	}
 	return e, true, nil
+}
+
+// resumesBefore checks the id in force at a delta. Only the last delta of a round carries one of its
+// own, which is its position; before that the id of an earlier event is still in force.
+func resumesBefore(id string, lsn uint64) bool {
+	position, err := strconv.ParseUint(id, 10, 64)
+	return id == "" || err == nil && position <= lsn
 }
 
 // close ends the connection and waits for the goroutine.

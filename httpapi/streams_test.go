@@ -1,0 +1,666 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tmaxmax/go-sse"
+
+	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/live"
+)
+
+// patience ends a test that waits for something that never comes.
+const patience = 20 * time.Second
+
+// event is one frame of either transport.
+type event struct {
+	name string
+	id   string
+	data object
+}
+
+// stream reads frames until it is closed.
+type stream struct {
+	h      *harness
+	events chan event
+	cancel context.CancelFunc
+	socket *websocket.Conn
+	ended  chan error
+}
+
+func (h *harness) streamContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
+}
+
+// sse opens a stream of server-sent events. The query may hold more than the token's member.
+func (h *harness) sse(token, query, lastID string) *stream {
+	h.t.Helper()
+	ctx, cancel := h.streamContext()
+	req := h.request("GET", "W/events"+query, token, nil).WithContext(ctx)
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	resp, err := h.http.Client().Do(req)
+	if err != nil {
+		cancel()
+		h.t.Fatal(err)
+	}
+	if err := h.check.Exchange(req, resp, nil); err != nil {
+		h.t.Error(err)
+	}
+	s := &stream{h: h, events: make(chan event, 4096), cancel: cancel, ended: make(chan error, 1)}
+	go func() {
+		defer close(s.events)
+		defer resp.Body.Close()
+		last := ""
+		for e, err := range sse.Read(resp.Body, &sse.ReadConfig{MaxEventSize: 8 << 20}) {
+			if err != nil {
+				s.ended <- err
+				return
+			}
+			id := e.LastEventID
+			if id == last {
+				id = ""
+			} else {
+				last = id
+			}
+			s.take(e.Type, id, []byte(e.Data))
+		}
+		s.ended <- nil
+	}()
+	h.t.Cleanup(s.close)
+	return s
+}
+
+func (s *stream) take(name, id string, data []byte) {
+	if err := s.h.check.Event(name, data); err != nil {
+		s.h.t.Errorf("against the document: %v", err)
+	}
+	e := event{name: name, id: id}
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &e.data); err != nil {
+			s.h.t.Errorf("event %s: %v", name, err)
+		}
+	}
+	s.events <- e
+}
+
+// ws opens a socket.
+func (h *harness) ws(token, query string) *stream {
+	h.t.Helper()
+	ctx, cancel := h.streamContext()
+	target := "ws" + strings.TrimPrefix(h.http.URL, "http") + h.prefix + "/api/v1/workspaces/W/socket" + query
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	conn, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPHeader: header})
+	if err != nil {
+		cancel()
+		h.t.Fatal(err)
+	}
+	if err := h.check.Exchange(h.request("GET", "W/socket"+query, token, nil), resp, nil); err != nil {
+		h.t.Error(err)
+	}
+	conn.SetReadLimit(8 << 20)
+	s := &stream{h: h, events: make(chan event, 4096), cancel: cancel, socket: conn, ended: make(chan error, 1)}
+	go func() {
+		defer close(s.events)
+		for {
+			_, data, err := conn.Read(ctx)
+			if err != nil {
+				s.ended <- err
+				return
+			}
+			if err := h.check.Frame(data); err != nil {
+				h.t.Errorf("against the document: %v", err)
+			}
+			var f struct {
+				Event, ID string
+				Data      object
+			}
+			if err := json.Unmarshal(data, &f); err != nil {
+				h.t.Errorf("frame %s: %v", data, err)
+			}
+			s.events <- event{f.Event, f.ID, f.Data}
+		}
+	}()
+	h.t.Cleanup(s.close)
+	return s
+}
+
+func (s *stream) send(frame any) {
+	s.h.t.Helper()
+	data, ok := frame.(string)
+	if !ok {
+		b, err := json.Marshal(frame)
+		if err != nil {
+			s.h.t.Fatal(err)
+		}
+		data = string(b)
+	}
+	ctx, cancel := s.h.streamContext()
+	defer cancel()
+	if err := s.socket.Write(ctx, websocket.MessageText, []byte(data)); err != nil {
+		s.h.t.Fatal(err)
+	}
+}
+
+func (s *stream) close() {
+	s.cancel()
+	if s.socket != nil {
+		s.socket.CloseNow()
+	}
+	for range s.events {
+	}
+}
+
+// next waits for the next event of a name and returns it; others are passed over.
+func (s *stream) next(name string) event {
+	s.h.t.Helper()
+	for e := range s.events {
+		if e.name == name {
+			return e
+		}
+	}
+	s.h.t.Fatalf("the stream ended before %s", name)
+	return event{}
+}
+
+// unread waits for a delta of a scope.
+func (s *stream) unread(scope string) event {
+	s.h.t.Helper()
+	for {
+		e := s.next("unread")
+		if e.data["scope"] == scope {
+			return e
+		}
+	}
+}
+
+// snapshot reads pages up to the last and returns all rows and the last page's id.
+func (s *stream) snapshot() (map[string]object, string) {
+	s.h.t.Helper()
+	rows := map[string]object{}
+	for {
+		e := s.next("snapshot")
+		scopes, _ := e.data["scopes"].(map[string]any)
+		for name, row := range scopes {
+			rows[name] = row.(map[string]any)
+		}
+		if e.data["complete"] == true {
+			return rows, e.id
+		}
+	}
+}
+
+// over waits for the end of the stream and returns the names of the events before it.
+func (s *stream) over() []string {
+	s.h.t.Helper()
+	var names []string
+	for e := range s.events {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// covers: RT-365 RT-372
+func TestStreamBeginsWithASnapshotAndCarriesDeltas(t *testing.T) {
+	for _, transport := range []string{"sse", "socket"} {
+		t.Run(transport, func(t *testing.T) {
+			h := newHarness(t)
+			h.world("A", "B")
+			h.post("c", "A", nil)
+			s := h.open(transport, h.member("B"), "")
+			hello := s.next("hello")
+			hello.data.is(t, false, "resumed")
+			hello.data.is(t, 25, "heartbeatSeconds")
+			rows, id := s.snapshot()
+			rows["c"].is(t, 1, "unread")
+			if id == "" {
+				t.Error("the last page carries no id")
+			}
+			h.post("c", "A", object{"mentions": []string{"B"}})
+			d := s.unread("c")
+			d.data.is(t, 2, "row", "unread")
+			d.data.is(t, 1, "row", "attention")
+			d.data.is(t, 2, "badge", "messages")
+			d.data.is(t, true, "hasUnread")
+			d.data.is(t, d.id, "lsn")
+			if got, want := fmt.Sprint(d.data["row"]), fmt.Sprint(map[string]any(h.row("B", "c"))); got != want {
+				t.Errorf("the delta says\n%s\nthe list says\n%s", got, want)
+			}
+			h.want(200, "PUT", "W/scopes/c/read-state", h.member("B"),
+				object{"type": "read", "readRevision": 2, "expectedVersion": 0})
+			s.unread("c").data.is(t, false, "hasUnread")
+			h.want(200, "DELETE", "W/scopes/c/members/B", h.service(), nil)
+			gone := s.unread("c")
+			gone.data.is(t, true, "removed")
+			gone.data.is(t, nil, "row")
+		})
+	}
+}
+
+func (h *harness) open(transport, token, query string) *stream {
+	if transport == "sse" {
+		return h.sse(token, query, "")
+	}
+	return h.ws(token, query)
+}
+
+// covers: RT-373
+func TestDeltasGoToTheMembersTheyAreAbout(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B", "C")
+	h.channel("private", "A", "B")
+	h.channel("fence", "C", "A")
+	phone, laptop, other := h.sse(h.member("B"), "", ""), h.ws(h.member("B"), ""), h.sse(h.member("C"), "", "")
+	for _, s := range []*stream{phone, laptop, other} {
+		s.snapshot()
+	}
+	h.post("private", "A", nil)
+	phone.unread("private").data.is(t, 1, "row", "unread")
+	laptop.unread("private").data.is(t, 1, "row", "unread")
+	h.post("fence", "A", nil)
+	if e := other.next("unread"); e.data["scope"] != "fence" {
+		t.Errorf("a member got a delta of %v", e.data["scope"])
+	}
+}
+
+// covers: RT-370
+func TestStreamResumes(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B")
+	h.channel("d", "A", "B")
+	h.channel("left", "A", "B")
+	s := h.sse(h.member("B"), "", "")
+	_, start := s.snapshot()
+	h.post("c", "A", nil)
+	id := s.unread("c").id
+	if id == "" {
+		t.Fatal("a delta with nothing behind it has no id")
+	}
+	s.close()
+	h.post("d", "A", nil)
+	h.want(200, "DELETE", "W/scopes/left/members/B", h.service(), nil)
+
+	for _, how := range []string{"header", "query", "socket"} {
+		var again *stream
+		switch how {
+		case "header":
+			again = h.sse(h.member("B"), "", id)
+		case "query":
+			again = h.sse(h.member("B"), "?resume="+id, "")
+		default:
+			again = h.ws(h.member("B"), "?resume="+id)
+		}
+		again.next("hello").data.is(t, true, "resumed")
+		got := map[any]event{}
+		for len(got) < 2 {
+			e := again.next("unread")
+			got[e.data["scope"]] = e
+		}
+		got["d"].data.is(t, 1, "row", "unread")
+		got["left"].data.is(t, true, "removed")
+		if _, repeated := got["c"]; repeated {
+			t.Errorf("%s: what was seen before the token came again", how)
+		}
+	}
+	whole := h.sse(h.member("B"), "", start)
+	whole.next("hello").data.is(t, true, "resumed")
+	for _, token := range []string{"99999999", "nonsense", "-1", "18446744073709551616"} {
+		again := h.sse(h.member("B"), "", token)
+		again.next("hello").data.is(t, false, "resumed")
+		rows, _ := again.snapshot()
+		rows["d"].is(t, 1, "unread")
+	}
+	h.want(200, "PUT", "W/members/B/settings", h.member("B"), object{"badge": "attention"})
+	h.sse(h.member("B"), "", id).next("hello").data.is(t, false, "resumed")
+}
+
+func TestSnapshotComesInPages(t *testing.T) {
+	h := newHarness(t, func(_ *tidemark.Options, c *httpapi.Config) { c.Live.PageRows = 2 })
+	h.world("A", "B")
+	for i := range 6 {
+		h.channel(fmt.Sprint("p", i), "A", "B")
+	}
+	h.post("p3", "A", nil)
+	s := h.sse(h.member("B"), "", "")
+	first := s.next("snapshot")
+	first.data.is(t, false, "complete")
+	first.data.is(t, true, "hasUnread")
+	first.data.is(t, 1, "scopes", "p3", "unread")
+	rows, id := s.snapshot()
+	if len(rows) != 5 || id == "" {
+		t.Errorf("%d more rows, id %q", len(rows), id)
+	}
+}
+
+func TestTokenEndsTheStream(t *testing.T) {
+	clock := newHandClock()
+	h := newHarness(t, func(_ *tidemark.Options, c *httpapi.Config) { c.Live.Clock = clock })
+	h.world("A", "B")
+	token := h.tokenUntil("W", "B", httpapi.RoleMember, clock.Now().Add(10*time.Minute))
+	s, w := h.sse(token, "", ""), h.ws(token, "")
+	s.snapshot()
+	w.snapshot()
+	h.post("c", "A", nil)
+	s.unread("c")
+	w.unread("c")
+	clock.advance(10 * time.Minute)
+	if names := s.over(); names[len(names)-1] != "expired" {
+		t.Errorf("the stream ended with %v", names)
+	}
+	if names := w.over(); names[len(names)-1] != "expired" {
+		t.Errorf("the socket ended with %v", names)
+	}
+	if err := <-w.ended; websocket.CloseStatus(err) != live.CloseExpired {
+		t.Errorf("the socket ended with %v", err)
+	}
+	if n := h.api.Streams().Expired; n != 2 {
+		t.Errorf("%d streams ended with their token", n)
+	}
+}
+
+func TestTokenInTheAddress(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B")
+	token := h.member("B")
+	s := h.sse("", "?access_token="+token, "")
+	s.snapshot()
+	w := h.ws("", "?access_token="+token)
+	w.snapshot()
+	// Elsewhere it is no way in.
+	h.refused(httpapi.CodeUnauthenticated, "GET", "W/unread?access_token="+token, "", nil)
+	h.refused(httpapi.CodeUnauthenticated, "GET", "W/events?access_token=wrong", "", nil)
+	if strings.Contains(h.log.String(), token) || strings.Contains(h.log.String(), "access_token") {
+		t.Error("a token was logged")
+	}
+}
+
+func TestStreamOfManyMembers(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B", "C", "D,1")
+	h.post("c", "A", nil)
+	s := h.ws(h.service(), "?members=B,nobody,"+url.QueryEscape("D,1"))
+	s.next("hello").data.is(t, false, "resumed")
+	got := map[any]string{}
+	for len(got) < 3 {
+		e := <-s.events
+		switch e.name {
+		case "snapshot":
+			got[e.data["member"]] = fmt.Sprint(e.data.at("scopes", "c", "unread"))
+		case "refused":
+			e.data.is(t, "not_found", "code")
+			got[e.data.at("members", 0)] = "refused"
+		}
+	}
+	if fmt.Sprint(got) != "map[B:1 D,1:1 nobody:refused]" {
+		t.Errorf("got %v", got)
+	}
+	s.send(object{"watch": []string{"C", "B"}})
+	s.next("snapshot").data.is(t, "C", "member")
+	h.post("c", "A", nil)
+	heard := map[any]bool{}
+	for len(heard) < 3 {
+		e := s.unread("c")
+		e.data.is(t, 2, "row", "unread")
+		heard[e.data["member"]] = true
+	}
+	s.send(object{"unwatch": []string{"B", "D,1"}})
+	s.send(object{"watch": []string{"nobody"}}) // comes back when the frame before it was obeyed
+	s.next("refused")
+	h.post("c", "A", nil)
+	s.unread("c").data.is(t, "C", "member")
+	h.channel("fence", "A", "C")
+	s.unread("fence")
+	h.refused(httpapi.CodeForbidden, "GET", "W/events?members=B", h.member("B"), nil)
+	h.refused(httpapi.CodeInvalidRequest, "GET", "W/events?members=B&member=C", h.service(), nil)
+}
+
+func TestManyMembersResume(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B", "C")
+	s := h.sse(h.service(), "?members=B,C", "")
+	s.next("snapshot")
+	id := s.next("snapshot").id
+	if id == "" {
+		t.Fatal("the last page carries no id")
+	}
+	s.close()
+	h.post("c", "A", nil)
+	again := h.sse(h.service(), "?members=B,C", id)
+	again.next("hello").data.is(t, true, "resumed")
+	first, second := again.unread("c"), again.unread("c")
+	if first.id != "" || second.id == "" {
+		t.Errorf("ids %q and %q: only the last one may be resumed at", first.id, second.id)
+	}
+	if fmt.Sprint(first.data["member"], second.data["member"]) != "BC" {
+		t.Errorf("got %v and %v", first.data["member"], second.data["member"])
+	}
+}
+
+func TestMessageEvents(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B")
+	h.channel("d", "A", "B")
+	h.channel("secret", "A")
+	h.refused(httpapi.CodeNotFound, "GET", "W/events?messages=secret", h.member("B"), nil)
+	s := h.ws(h.member("B"), "?messages=c")
+	s.snapshot()
+	s.send(object{"subscribe": []string{"d", "secret"}})
+	refused := s.next("refused")
+	refused.data.is(t, "not_found", "code")
+	refused.data.is(t, "[secret]", "scopes")
+
+	h.post("c", "A", object{"messageId": "m", "payload": object{"text": "x"}})
+	added := s.next("message")
+	added.data.is(t, "added", "op")
+	added.data.is(t, "x", "message", "payload", "text")
+	h.want(200, "PATCH", "W/scopes/c/messages/m", h.member("A"), object{"opId": "e", "payload": object{"text": "y"}})
+	s.next("message").data.is(t, "edited", "op")
+	h.want(200, "DELETE", "W/scopes/c/messages/m", h.member("A"), object{"opId": "r"})
+	removed := s.next("message")
+	removed.data.is(t, "removed", "op")
+	removed.data.is(t, "m", "message", "id")
+	removed.data.is(t, nil, "message", "payload")
+	h.post("secret", "A", nil)
+	h.post("d", "A", object{"messageId": "in d"})
+	s.next("message").data.is(t, "in d", "message", "id")
+
+	s.send(object{"unsubscribe": []string{"d"}})
+	s.send(object{"subscribe": []string{"secret"}})
+	s.next("refused")
+	h.post("d", "A", nil)
+	h.post("c", "A", object{"messageId": "after"})
+	s.next("message").data.is(t, "after", "message", "id")
+}
+
+// A member who is removed while the stream is open gets nothing of the scope any more.
+func TestMessageEventsStopWithVisibility(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B")
+	h.channel("d", "A", "B")
+	h.post("c", "A", object{"messageId": "root"})
+	h.thread("t", "c", "root")
+	s := h.sse(h.member("B"), "?messages=c,d,t", "")
+	s.snapshot()
+	h.post("t", "A", object{"messageId": "in thread"})
+	s.next("message").data.is(t, "in thread", "message", "id")
+	h.want(200, "PUT", "W/scopes/c/members/B", h.service(), object{"visible": false})
+	h.post("c", "A", object{"messageId": "hidden"})
+	h.post("t", "A", object{"messageId": "hidden too"})
+	h.post("d", "A", object{"messageId": "seen"})
+	s.next("message").data.is(t, "seen", "message", "id")
+	h.want(200, "PUT", "W/scopes/c/members/B", h.service(), object{"visible": true})
+	h.post("c", "A", object{"messageId": "again"})
+	s.next("message").data.is(t, "again", "message", "id")
+
+	all := h.sse(h.service(), "?members=B&messages=c", "")
+	all.snapshot()
+	h.want(200, "PUT", "W/scopes/c/members/B", h.service(), object{"visible": false})
+	h.post("c", "A", object{"messageId": "for the backend"})
+	all.next("message").data.is(t, "for the backend", "message", "id")
+}
+
+func TestSocketFramesAreTakenLiterally(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B")
+	for frame, code := range map[string]websocket.StatusCode{
+		`{"subscribe":["c"],"subscribe":["c"]}`: websocket.StatusPolicyViolation,
+		`{"follow":["c"]}`:                      websocket.StatusPolicyViolation,
+		`{"subscribe":["\ud800"]}`:              websocket.StatusPolicyViolation,
+		`{"subscribe":[".."]}`:                  websocket.StatusPolicyViolation,
+		`{"watch":["A"]}`:                       websocket.StatusPolicyViolation,
+		`{"subscribe":["c"]} {}`:                websocket.StatusPolicyViolation,
+		`nonsense`:                              websocket.StatusPolicyViolation,
+	} {
+		s := h.ws(h.member("B"), "")
+		s.snapshot()
+		s.send(frame)
+		s.over()
+		if err := <-s.ended; websocket.CloseStatus(err) != code {
+			t.Errorf("%s: ended with %v, want %d", frame, err, code)
+		}
+	}
+	s := h.ws(h.member("B"), "")
+	s.snapshot()
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = fmt.Sprint("s", i)
+		h.channel(many[i], "A", "B")
+	}
+	s.send(object{"subscribe": many})
+	e := s.next("refused")
+	e.data.is(t, "over_budget", "code")
+	e.data.is(t, "[s100]", "scopes")
+}
+
+func TestHandshakesThatMakeNoSense(t *testing.T) {
+	h := newHarness(t)
+	h.world("B")
+	h.refused(httpapi.CodeInvalidRequest, "GET", "W/socket", h.member("B"), nil)
+	upgrade := func(change func(http.Header)) *http.Request {
+		req := h.request("GET", "W/socket", h.member("B"), nil)
+		for name, value := range map[string]string{
+			"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+			"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+		} {
+			req.Header.Set(name, value)
+		}
+		change(req.Header)
+		return req
+	}
+	h.refusedBy(httpapi.CodeInvalidRequest, upgrade(func(h http.Header) { h.Set("Sec-WebSocket-Version", "8") }))
+	h.refusedBy(httpapi.CodeInvalidRequest, upgrade(func(h http.Header) { h.Del("Sec-WebSocket-Key") }))
+	h.refusedBy(httpapi.CodeForbidden, upgrade(func(h http.Header) { h.Set("Origin", "https://evil.example") }))
+}
+
+func TestStreamsPerTokenAreBounded(t *testing.T) {
+	h := newHarness(t, func(_ *tidemark.Options, c *httpapi.Config) { c.Limits.Streams = 2 })
+	h.world("B")
+	token := h.member("B")
+	first := h.sse(token, "", "")
+	first.snapshot()
+	h.ws(token, "").snapshot()
+	h.refused(httpapi.CodeOverBudget, "GET", "W/events", token, nil)
+	h.sse(h.tokenUntil("W", "B", httpapi.RoleMember, time.Now().Add(2*time.Hour)), "", "").snapshot()
+	first.close()
+	ctx, cancel := h.streamContext()
+	defer cancel()
+	for { // the server learns of the end a moment later
+		req := h.request("GET", "W/events", token, nil).WithContext(ctx)
+		resp, err := h.http.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			break
+		}
+	}
+}
+
+// covers: RT-369
+func TestHeartbeatIsNothingButLife(t *testing.T) {
+	h := newHarness(t, func(_ *tidemark.Options, c *httpapi.Config) { c.Live.Heartbeat = time.Millisecond })
+	h.world("A", "B")
+	w := h.ws(h.member("B"), "")
+	w.snapshot()
+	ctx, cancel := h.streamContext()
+	defer cancel()
+	resp, err := h.http.Client().Do(h.request("GET", "W/events", h.member("B"), nil).WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	ping := w.next("ping")
+	if len(ping.data) > 0 || ping.id != "" {
+		t.Errorf("a heartbeat carries %v", ping)
+	}
+	before := h.engine.Stats()
+	statements := h.probe(func() {
+		buf := make([]byte, 1)
+		for beats, line := 0, ""; beats < 20; {
+			if _, err := resp.Body.Read(buf); err != nil {
+				t.Fatal(err)
+			}
+			if line += string(buf); buf[0] != '\n' {
+				continue
+			}
+			if line == ":\n" {
+				beats++
+			}
+			line = ""
+		}
+		for range 20 {
+			w.next("ping")
+		}
+	})
+	after := h.engine.Stats()
+	if len(statements) > 0 {
+		t.Errorf("heartbeats ran %v", statements)
+	}
+	if before.CandidateChecks != after.CandidateChecks || before.Deltas != after.Deltas {
+		t.Errorf("heartbeats read unread state: %+v, then %+v", before, after)
+	}
+	if canary := h.probe(func() { h.want(200, "GET", "W/members", h.member("B"), nil) }); len(canary) == 0 {
+		t.Error("the probe sees no statement at all")
+	}
+}
+
+func TestDrainEndsStreams(t *testing.T) {
+	h := newHarness(t)
+	h.world("A", "B")
+	s, w := h.sse(h.member("B"), "", ""), h.ws(h.member("B"), "")
+	s.snapshot()
+	w.snapshot()
+	ctx, cancel := h.streamContext()
+	defer cancel()
+	if err := h.api.Drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.over()
+	if err := <-s.ended; err != nil {
+		t.Errorf("the stream was cut off: %v", err)
+	}
+	w.over()
+	if err := <-w.ended; websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("the socket ended with %v", err)
+	}
+	h.refused(httpapi.CodeUnavailable, "GET", "/readyz", "", nil)
+	h.refused(httpapi.CodeUnavailable, "GET", "W/events", h.member("B"), nil)
+	h.want(200, "GET", "W/unread", h.member("B"), nil)
+	if n := h.api.Streams().Streams; n != 0 {
+		t.Errorf("%d streams are left", n)
+	}
+}

@@ -1,0 +1,185 @@
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for a server process.
+const patience = 60 * time.Second
+
+// server is a server process as the judge sees it.
+type server struct {
+	base   string // of its addresses
+	cmd    *exec.Cmd
+	orders io.WriteCloser
+	lines  chan []byte // standard output; closed with it
+	errors *tail
+	dead   chan struct{} // closed once the process is gone
+	once   sync.Once
+}
+
+// launch starts a process on a file and waits until it listens. With a blow it may be dead
+// instead: then the server is nil.
+func launch(t *testing.T, path string, kill *blow) *server {
+	t.Helper()
+	set, err := json.Marshal(settings{Facts: path, Secret: hex.EncodeToString(secret), Kill: kill})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{
+		cmd: exec.Command(os.Args[0]), lines: make(chan []byte, 1), dead: make(chan struct{}),
+		errors: &tail{},
+	}
+	s.cmd.Env = append(os.Environ(), childEnv+"="+string(set))
+	s.cmd.Stderr = s.errors
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.orders, err = s.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go s.attend(out)
+	t.Cleanup(s.kill)
+	r, ok := s.await(t)
+	if !ok {
+		if kill == nil {
+			t.Fatalf("the server did not start:\n%s", s.errors)
+		}
+		return nil
+	}
+	s.base = "http://" + r.Address
+	return s
+}
+
+// attend reads what the process prints and collects it when it ends.
+func (s *server) attend(out io.Reader) {
+	scan := bufio.NewScanner(out)
+	for scan.Scan() {
+		s.lines <- bytes.Clone(scan.Bytes())
+	}
+	close(s.lines)
+	_ = s.cmd.Wait() // how it ended is told by the killed process's state
+	close(s.dead)
+}
+
+// await returns the process's next reply; false when it died instead.
+func (s *server) await(t *testing.T) (reply, bool) {
+	t.Helper()
+	select {
+	case line, ok := <-s.lines:
+		if !ok {
+			s.wait(t)
+			return reply{}, false
+		}
+		var r reply
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatalf("the server printed %q: %v", line, err)
+		}
+		return r, true
+	case <-time.After(patience):
+		t.Fatalf("the server does not answer:\n%s", s.errors)
+		return reply{}, false
+	}
+}
+
+// tell gives an order and waits for its reply; false when the process died over it.
+func (s *server) tell(t *testing.T, o order) (reply, bool) {
+	t.Helper()
+	if err := json.NewEncoder(s.orders).Encode(o); err != nil {
+		t.Fatalf("order: %v\n%s", err, s.errors)
+	}
+	return s.await(t)
+}
+
+func (s *server) arm(t *testing.T, b blow) {
+	t.Helper()
+	if _, ok := s.tell(t, order{Arm: &b}); !ok {
+		t.Fatalf("the server died before the load\n%s", s.errors)
+	}
+}
+
+// strike is kill -9. It does not wait.
+func (s *server) strike() { _ = s.cmd.Process.Kill() } // an error means that it is dead
+
+// kill ends the process in any case and waits for its end.
+func (s *server) kill() {
+	s.once.Do(func() {
+		s.strike()
+		_ = s.orders.Close()
+		for range s.lines { // nobody asks any more
+		}
+		<-s.dead
+	})
+}
+
+// wait waits until the process has died, and for how: anything but the planned death is a
+// failure of the product.
+func (s *server) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.dead:
+	case <-time.After(patience):
+		t.Fatalf("the server does not die:\n%s", s.errors)
+	}
+	_ = s.orders.Close()
+	if state := s.cmd.ProcessState; !state.Exited() {
+		return // by a signal
+	}
+	t.Fatalf("the server ended by itself: %v\n%s", s.cmd.ProcessState, s.errors)
+}
+
+// troubles are the lines of the log that no crash excuses.
+func (s *server) troubles() []string {
+	var out []string
+	for line := range strings.Lines(s.errors.String()) {
+		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "DATA RACE") ||
+			strings.Contains(line, "panic") {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}
+
+// tail keeps the end of what a process writes.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 64 << 10
+
+// Write implements io.Writer.
+func (l *tail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	if over := len(l.text) - tailBytes; over > 0 {
+		l.text = append(l.text[:0], l.text[over:]...)
+	}
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.text) == 0 {
+		return "(its log is empty)"
+	}
+	return fmt.Sprintf("its log:\n%s", l.text)
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package unread
-
-const raceComparisons = 600_000
