@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +26,36 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// emptyStore is a database with the schema and nothing in it, from which every test gets a copy:
+// laying the schema out takes longer than most tests.
+var emptyStore []byte
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "httpapi")
+	if err == nil {
+		err = makeEmptyStore(filepath.Join(dir, "empty.db"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+func makeEmptyStore(path string) error {
+	engine, err := tidemark.Open(context.Background(), tidemark.Options{Facts: "sqlite:" + path})
+	if err != nil {
+		return err
+	}
+	if err := engine.Close(); err != nil {
+		return err
+	}
+	emptyStore, err = os.ReadFile(path)
+	return err
+}
 
 var (
 	secret    = []byte("a secret of the tests, 32 bytes.")
@@ -43,7 +74,8 @@ type harness struct {
 
 	mu         sync.Mutex
 	recording  bool
-	statements []string
+	statements []statement
+	gate       func(by string) // holds statements up, where set
 	ops        int
 	log        *logBuffer
 }
@@ -71,8 +103,12 @@ type option func(*tidemark.Options, *httpapi.Config)
 func newHarness(t *testing.T, options ...option) *harness {
 	t.Helper()
 	h := &harness{t: t, log: &logBuffer{}}
+	store := filepath.Join(t.TempDir(), "facts.db")
+	if err := os.WriteFile(store, emptyStore, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	opts := tidemark.Options{
-		Facts:       "sqlite:" + filepath.Join(t.TempDir(), "facts.db"),
+		Facts:       "sqlite:" + store,
 		SweepEvery:  time.Hour, // statements of the sweeper would be seen by the probe
 		OnStatement: h.record,
 	}
@@ -123,16 +159,47 @@ func newHarness(t *testing.T, options ...option) *harness {
 	return h
 }
 
+// statement is one SQL statement with the path that led to it.
+type statement struct {
+	by    string // hydrate, lane, http or other
+	query string
+}
+
+// record is called for every statement, on the goroutine that is about to run it.
 func (h *harness) record(_ context.Context, query string) {
+	by := caller()
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.recording {
-		h.statements = append(h.statements, query)
+		h.statements = append(h.statements, statement{by, query})
+	}
+	gate := h.gate
+	h.mu.Unlock()
+	if gate != nil {
+		gate(by)
+	}
+}
+
+// caller says which part of the engine is at work.
+func caller() string {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for {
+		f, more := frames.Next()
+		switch {
+		case strings.Contains(f.Function, "unread.(*Runtime).hydrate"):
+			return "hydrate"
+		case strings.Contains(f.Function, "facts.(*Lane)"):
+			return "lane"
+		case strings.Contains(f.Function, "httpapi.(*Server).ServeHTTP"):
+			return "http"
+		case !more:
+			return "other"
+		}
 	}
 }
 
 // probe returns the statements that run while fn does.
-func (h *harness) probe(fn func()) []string {
+func (h *harness) probe(fn func()) []statement {
 	h.mu.Lock()
 	h.recording, h.statements = true, nil
 	h.mu.Unlock()
@@ -141,6 +208,18 @@ func (h *harness) probe(fn func()) []string {
 	defer h.mu.Unlock()
 	h.recording = false
 	return h.statements
+}
+
+// canary proves that the probe sees statements of requests.
+func (h *harness) canary(member string) {
+	h.t.Helper()
+	seen := h.probe(func() { h.want(200, "GET", "W/members", h.member(member), nil) })
+	for _, s := range seen {
+		if s.by == "http" {
+			return
+		}
+	}
+	h.t.Errorf("the probe does not see statements of requests: %v", seen)
 }
 
 // token signs for an hour.
@@ -308,10 +387,12 @@ func (h *harness) channel(id string, members ...string) {
 	h.t.Helper()
 	service := h.service()
 	h.want(200, "PUT", "W/scopes/"+url.PathEscape(id), service, object{"type": "channel", "name": id})
-	for _, m := range members {
-		h.want(200, "PUT", "W/members/"+url.PathEscape(m), service, object{"kind": "human"})
-		h.want(200, "PUT", "W/scopes/"+url.PathEscape(id)+"/members/"+url.PathEscape(m), service, object{})
+	items := make([]object, len(members))
+	for i, m := range members {
+		items[i] = object{"id": m}
 	}
+	h.want(200, "POST", "W/scopes/"+url.PathEscape(id)+"/members:batch?create=members", service,
+		object{"members": items})
 }
 
 func (h *harness) thread(id, parent, root string) {

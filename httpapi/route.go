@@ -166,7 +166,7 @@ func (s *Server) admit(c *call, rt *route) error {
 		return err
 	}
 	if err := c.who.check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnauthenticated, err)
+		return fmt.Errorf("%w: %v", ErrUnauthenticated, err) // not a request that makes no sense
 	}
 	if id, named := c.path["ws"]; named {
 		ws := readstate.WorkspaceID(id)

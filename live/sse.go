@@ -25,14 +25,16 @@ func (s *Stream) SSE(w http.ResponseWriter, r *http.Request) error {
 	return hub.verdict(s.serve(r.Context(), to, nil), r.Context().Err() != nil)
 }
 
-// verdict tells ends in order from failures. Gone says that the client left.
+// verdict tells ends in order from failures. Gone says that the client left; a write that took
+// too long looks like that, too, but is told apart.
 func (h *Hub) verdict(err error, gone bool) error {
 	switch {
+	case errors.Is(err, errSlow):
+		h.counts.slow.Add(1)
+		return err
 	case err == nil, gone, errors.Is(err, errGone), errors.Is(err, ErrDraining),
 		errors.Is(err, errExpired):
 		return nil
-	case errors.Is(err, errSlow):
-		h.counts.slow.Add(1)
 	}
 	return err
 }

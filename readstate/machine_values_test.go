@@ -141,7 +141,11 @@ func (w *machine) compare(world *model.World) error {
 			badge.Add(shown)
 		}
 		want := world.Badge(m)
-		if fmt.Sprint(badge) != fmt.Sprint(want) {
+		if badge != (readstate.Badge{
+			Messages:      uint64(want.Messages),
+			Conversations: uint64(want.Conversations),
+			Attention:     uint64(want.Attention),
+		}) {
 			return fmt.Errorf("badge of %s is %v, for the oracle %v", m, badge, want)
 		}
 		if has := badge.Conversations > 0; has != world.HasUnread(m) {
@@ -167,43 +171,80 @@ func (w *machine) compareRow(
 		return shown, fmt.Errorf("%s in %s: %w", id, in, err)
 	}
 	row, _ := world.Row(id, in)
-	have, wanted := s.words(m, values, shown), oracleWords(want, row)
-	if have != wanted {
+	if have, wanted := s.view(m, values, shown), oracleView(want, row); have != wanted {
 		return shown, fmt.Errorf("%s in %s differs\n  have %s\n  want %s\n  row %+v\n  terms %+v",
 			id, in, have, wanted, *s.rows[m], *s.terms(m))
 	}
 	return shown, s.checkPoint(m)
 }
 
-// words prints what a reader is told of a row and every fact of it, in the oracle's words.
-func (s *scope) words(m member, v readstate.Values, p readstate.Presented) string {
-	r, st := s.rows[m], s.standing(m)
-	follow := map[readstate.Follow]string{
-		readstate.FollowExplicit: "explicit", readstate.FollowStopped: "unfollowed",
-	}[r.Follow]
-	return strings.Join([]string{
-		fmt.Sprintf("unread=%d attention=%d activity=%d", v.Unread, v.Attention, v.Activity),
-		fmt.Sprintf("counted=%t shown=%t shownunread=%d", p.Counts, p.Shown, p.Unread),
-		fmt.Sprintf("level=%s manual=%t from=%d v=%d", st.Level, r.Manual.Set, r.Manual.From, r.Manual.Version),
-		fmt.Sprintf("read=%d actread=%d head=%d", r.Read, r.Activity.Read, s.head),
-		fmt.Sprintf("joined=%t visible=%t epoch=%d parentepoch=%d", r.Joined, r.Visible, r.Epoch, r.ParentEpoch),
-		fmt.Sprintf("effective=%d follow=%s", r.Effective, follow),
-		fmt.Sprintf("stored=%s until=%d", r.Level, r.Until),
-	}, " ")
+// view is what a reader is told of a row and every fact of it, in words of both sides.
+type view struct {
+	values    readstate.Values
+	shown     readstate.Presented // without attention, which the badge sums
+	level     readstate.Level
+	manual    readstate.Manual
+	read      readstate.Revision
+	actread   readstate.Seq
+	head      readstate.Revision
+	joined    bool
+	visible   bool
+	epoch     uint64
+	parent    uint64
+	effective readstate.Revision
+	follow    readstate.Follow
+	stored    readstate.Notification
 }
 
-func oracleWords(v model.Values, r model.RowInfo) string {
-	follow := map[model.Follow]string{
-		model.Explicit: "explicit", model.Unfollowed: "unfollowed",
-	}[r.Follow]
+func (s *scope) view(m member, v readstate.Values, p readstate.Presented) view {
+	r := s.rows[m]
+	p.Attention = 0
+	return view{
+		values: v, shown: p, level: s.standing(m).Level, manual: r.Manual,
+		read: r.Read, actread: r.Activity.Read, head: s.head,
+		joined: r.Joined, visible: r.Visible, epoch: r.Epoch, parent: r.ParentEpoch,
+		effective: r.Effective, follow: r.Follow, stored: r.Notification,
+	}
+}
+
+func oracleView(v model.Values, r model.RowInfo) view {
+	follow := readstate.FollowAutomatic
+	switch r.Follow {
+	case model.Explicit:
+		follow = readstate.FollowExplicit
+	case model.Unfollowed:
+		follow = readstate.FollowStopped
+	}
+	return view{
+		values: readstate.Values{
+			Unread: uint64(v.Unread), Attention: uint64(v.Attention), Activity: uint64(v.Activity),
+		},
+		shown: readstate.Presented{
+			Counts: v.Counted, Shown: v.Shown, Unread: uint64(v.ShownUnread),
+		},
+		level:  readstate.Level(v.Level),
+		manual: readstate.Manual{Set: v.Manual, From: rev(v.ManualFrom), Version: uint64(v.Version)},
+		read:   rev(v.Read), actread: readstate.Seq(v.ActivityRead), head: rev(v.Head),
+		joined: r.Joined, visible: r.Visible, epoch: uint64(r.Epoch), parent: uint64(r.ParentEpoch),
+		effective: rev(r.Effective), follow: follow,
+		stored: readstate.Notification{Level: readstate.Level(r.Level), Until: milliseconds(r.Until)},
+	}
+}
+
+var followWords = map[readstate.Follow]string{
+	readstate.FollowAutomatic: "automatic", readstate.FollowExplicit: "explicit",
+	readstate.FollowStopped: "unfollowed",
+}
+
+func (v view) String() string {
 	return strings.Join([]string{
-		fmt.Sprintf("unread=%d attention=%d activity=%d", v.Unread, v.Attention, v.Activity),
-		fmt.Sprintf("counted=%t shown=%t shownunread=%d", v.Counted, v.Shown, v.ShownUnread),
-		fmt.Sprintf("level=%s manual=%t from=%d v=%d", v.Level, v.Manual, v.ManualFrom, v.Version),
-		fmt.Sprintf("read=%d actread=%d head=%d", v.Read, v.ActivityRead, v.Head),
-		fmt.Sprintf("joined=%t visible=%t epoch=%d parentepoch=%d", r.Joined, r.Visible, r.Epoch, r.ParentEpoch),
-		fmt.Sprintf("effective=%d follow=%s", r.Effective, follow),
-		fmt.Sprintf("stored=%s until=%d", r.Level, milliseconds(r.Until)),
+		fmt.Sprintf("unread=%d attention=%d activity=%d", v.values.Unread, v.values.Attention, v.values.Activity),
+		fmt.Sprintf("counted=%t shown=%t shownunread=%d", v.shown.Counts, v.shown.Shown, v.shown.Unread),
+		fmt.Sprintf("level=%s manual=%t from=%d v=%d", v.level, v.manual.Set, v.manual.From, v.manual.Version),
+		fmt.Sprintf("read=%d actread=%d head=%d", v.read, v.actread, v.head),
+		fmt.Sprintf("joined=%t visible=%t epoch=%d parentepoch=%d", v.joined, v.visible, v.epoch, v.parent),
+		fmt.Sprintf("effective=%d follow=%s", v.effective, followWords[v.follow]),
+		fmt.Sprintf("stored=%s until=%d", v.stored.Level, v.stored.Until),
 	}, " ")
 }
 

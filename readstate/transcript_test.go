@@ -19,7 +19,7 @@ import (
 //	post s1 A @B              an operation as model.ParseOp reads it, which changes something
 //	=read s1 B 3 v=0          an operation that is accepted and changes nothing
 //	!future read s1 B 9 v=0   one that is refused: invalid, notfound, future, conflict, ...
-//	? B s1 unread=1 e=3       what B's row in s1 says; see rowWords, and pairWords for A.at=2
+//	? B s1 unread=1 e=3       what B's row in s1 says; see view and rowWords, and pairWords for A.at=2
 //	? B messages=1 has=true   B's badge: messages, conversations, attention, has
 //
 // After every operation the machine is also held against the oracle, so each number in a file
@@ -200,7 +200,7 @@ func (w *machine) rowWords(m member, in model.ScopeID) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	have := strings.Fields("exists=true " + s.words(m, values, shown))
+	have := strings.Fields("exists=true " + s.view(m, values, shown).String())
 	have = append(have, strings.Fields(fmt.Sprintf(
 		"e=%d base=%d floor=%d author=%d principal=%d ownremoved=%d owneveryone=%d direct=%d targets=%d "+
 			"authorhead=%d principalhead=%d own=%d removed=%d everyone=%d "+

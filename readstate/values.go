@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrNegative reports a count below zero: a broken invariant of the caller's state, never a
-// value to clamp.
+// ErrNegative reports a count below zero, or a counter that was taken below it: a broken
+// invariant of the caller's state, never a value to clamp.
 var ErrNegative = errors.New("negative count")
 
 // Terms are the ranks and counters from which one member's values in one scope follow. All
@@ -83,6 +83,9 @@ func (t *Terms) BlockedUnread() (uint64, error) {
 	var sum uint64
 	for i := range t.Blocked {
 		b := &t.Blocked[i]
+		if err := whole("pair", b.Removed, b.Overlap, b.Direct, b.Targets, b.Everyone); err != nil {
+			return 0, err
+		}
 		if t.Type.Targeted() {
 			sum += b.Targets
 			continue
@@ -98,6 +101,10 @@ func (t *Terms) BlockedUnread() (uint64, error) {
 
 // Unread returns the one count of Values that needs no more than its own terms.
 func (t *Terms) Unread() (uint64, error) {
+	p := &t.Point
+	if err := whole("point", p.OwnRemoved, p.OwnEveryone, p.Direct, p.Targets); err != nil {
+		return 0, err
+	}
 	blocked, err := t.BlockedUnread()
 	if err != nil {
 		return 0, err
@@ -109,7 +116,7 @@ func (t *Terms) Unread() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	base := t.Point.Base(t.Floor)
+	base := p.Base(t.Floor)
 	return difference("unread", uint64(t.Head), uint64(base)+t.Removed+own+blocked)
 }
 
@@ -145,6 +152,17 @@ func difference(term string, from, less uint64) (uint64, error) {
 		return 0, fmt.Errorf("%w: %s = %d - %d", ErrNegative, term, from, less)
 	}
 	return from - less, nil
+}
+
+// whole refuses counters that somebody took below zero: they have become numbers that no scope
+// can hold, and sums of them may look sound.
+func whole(of string, counters ...uint64) error {
+	for i, n := range counters {
+		if n > MaxCounter {
+			return fmt.Errorf("%w: counter %d of the %s is %d", ErrNegative, i, of, int64(n))
+		}
+	}
+	return nil
 }
 
 // Standing is what decides, when a value is read, whether and how a scope takes part.

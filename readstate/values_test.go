@@ -55,6 +55,48 @@ func TestNegativeIsAnError(t *testing.T) {
 	}
 }
 
+// TestCountersBelowZero takes back what was never counted. The sums may come out right by
+// wrapping around; the counter is wrong all the same.
+func TestCountersBelowZero(t *testing.T) {
+	named := readstate.Role{Named: true, Recipient: true}
+	own := readstate.Role{Author: true}
+	everyone := readstate.Message{Revision: 3, Everyone: true}
+	plain := readstate.Message{Revision: 3}
+	for name, spoil := range map[string]func(*readstate.Terms){
+		"direct":  func(x *readstate.Terms) { x.Point.Remove(x.Type, 0, plain, named) },
+		"targets": func(x *readstate.Terms) { x.Type = readstate.Task; x.Point.Remove(x.Type, 0, plain, named) },
+		"own everyone": func(x *readstate.Terms) {
+			x.Point.Remove(x.Type, 0, everyone, own)
+		},
+		"own removed": func(x *readstate.Terms) { x.Point.OwnRemoved-- },
+		"pair, direct": func(x *readstate.Terms) {
+			x.Blocked[0].Edit(x.Type, true, plain, plain, named, readstate.Role{})
+		},
+		"pair, everyone": func(x *readstate.Terms) { x.Blocked[0].Remove(x.Type, true, everyone, named) },
+		"pair, overlap": func(x *readstate.Terms) {
+			x.Blocked[0].Remove(x.Type, true, plain, readstate.Role{Principal: true})
+		},
+		"pair, targets": func(x *readstate.Terms) {
+			x.Type = readstate.Task
+			x.Blocked[0].Remove(x.Type, true, plain, named)
+		},
+		"pair, removed": func(x *readstate.Terms) { x.Blocked[0].Removed-- },
+	} {
+		terms := readstate.Terms{
+			Type: readstate.Channel, Head: 9, Everyone: 5,
+			Writer: readstate.Writer{AuthorHead: 3}, Point: readstate.Point{E: 1, AuthorRank: 1},
+			Blocked: []readstate.Pair{{AuthorHead: 4, AuthorAt: 1}},
+		}
+		if _, err := terms.Values(); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&terms)
+		if v, err := terms.Values(); !errors.Is(err, readstate.ErrNegative) {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+}
+
 // TestPresent says what every standing shows.
 //
 // covers: RT-044, RT-155

@@ -61,7 +61,9 @@ func (st *state) mark(e int32) {
 	info := &st.scopes.at(en.scope).info
 	for _, w := range mb.watchers {
 		w.note(mb.info.ID, info.Key, info.ID)
-		st.noted = append(st.noted, w)
+		if n := len(st.noted); n == 0 || st.noted[n-1] != w {
+			st.noted = append(st.noted, w)
+		}
 	}
 }
 

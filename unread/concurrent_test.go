@@ -160,7 +160,7 @@ func (c *town) follow(rng *rand.Rand) {
 
 // Everything at once, under the race detector in CI.
 //
-// covers: RT-353, RT-054
+// covers: RT-353
 func TestConcurrentReaders(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {

@@ -198,7 +198,7 @@ func TestTasksCountForRecipients(t *testing.T) {
 	d.agree()
 }
 
-// covers: RT-083, RT-081, RT-117
+// covers: RT-081, RT-117
 func TestMembershipFiltersAtRead(t *testing.T) {
 	d := newDesk(t, Config{}, room...)
 	d.load("B")

@@ -72,28 +72,27 @@ func (g *gate) Page(ctx context.Context, q PageRequest) (readstate.Page, error) 
 	return g.mirror.Page(ctx, q)
 }
 
-// bubble runs a test with a runtime of its own goroutines on the fake clock.
-func bubble(t *testing.T, cfg Config, test func(t *testing.T, g *gate, r *Runtime)) {
+// bubble makes a runtime with goroutines of its own, for use within synctest.Test.
+func bubble(t *testing.T, cfg Config) (*gate, *Runtime) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		g := &gate{mirror: newMirror(nil), open: make(chan struct{}), start: time.Now()}
-		cfg.Source = g
-		cfg.Now = func() int64 { return time.Since(g.start).Milliseconds() }
-		r, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		r.Open(testSpace, 0)
-		g.do(t, r, room...)
-		g.do(t, r, "post s1 A")
-		test(t, g, r)
-	})
+	g := &gate{mirror: newMirror(nil), open: make(chan struct{}), start: time.Now()}
+	cfg.Source = g
+	cfg.Now = func() int64 { return time.Since(g.start).Milliseconds() }
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	r.Open(testSpace, 0)
+	g.do(t, r, room...)
+	g.do(t, r, "post s1 A")
+	return g, r
 }
 
 // covers: RT-403, RT-348
 func TestRetry(t *testing.T) {
-	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+	synctest.Test(t, func(t *testing.T) {
+		g, r := bubble(t, Config{})
 		close(g.open)
 		g.refuse(errors.New("disk on fire"))
 		_, state := r.HasUnread(testSpace, "B")
@@ -124,7 +123,8 @@ func TestRetry(t *testing.T) {
 
 // covers: RT-418, RT-437, RT-324, RT-326, RT-347
 func TestHydrateConcurrency(t *testing.T) {
-	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+	synctest.Test(t, func(t *testing.T) {
+		g, r := bubble(t, Config{})
 		if s := r.Stats(); s.Entries != 0 || s.Members != 0 {
 			t.Errorf("a new runtime holds %+v", s)
 		}
@@ -147,9 +147,10 @@ func TestHydrateConcurrency(t *testing.T) {
 	})
 }
 
-// covers: RT-438, RT-343, RT-330
+// covers: RT-438, RT-330
 func TestPageSize(t *testing.T) {
-	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+	synctest.Test(t, func(t *testing.T) {
+		g, r := bubble(t, Config{})
 		for i := 2; i <= 250; i++ {
 			g.do(t, r, fmt.Sprintf("create s%d channel", i), fmt.Sprintf("join s%d E", i))
 		}
@@ -176,7 +177,8 @@ func TestPageSize(t *testing.T) {
 // covers: RT-419, RT-423, RT-428
 func TestHydrationBudgets(t *testing.T) {
 	for _, cfg := range []Config{{MaxHydrations: 2}, {MaxWorkspaceHydrations: 2}} {
-		bubble(t, cfg, func(t *testing.T, g *gate, r *Runtime) {
+		synctest.Test(t, func(t *testing.T) {
+			g, r := bubble(t, cfg)
 			r.HasUnread(testSpace, "A")
 			r.HasUnread(testSpace, "B")
 			if _, state := r.HasUnread(testSpace, "C"); state != Unavailable {
@@ -199,9 +201,10 @@ func TestHydrationBudgets(t *testing.T) {
 	}
 }
 
-// covers: RT-376, RT-321, RT-345, RT-340
+// covers: RT-376, RT-321, RT-345
 func TestColdReadsWaitAndWithhold(t *testing.T) {
-	bubble(t, Config{HydrateWait: 3 * time.Second}, func(t *testing.T, g *gate, r *Runtime) {
+	synctest.Test(t, func(t *testing.T) {
+		g, r := bubble(t, Config{HydrateWait: 3 * time.Second})
 		start := time.Now()
 		row, err := r.Row(t.Context(), testSpace, "B", "s1")
 		if !errors.Is(err, ErrNotServable) || row.State != Hydrating ||
@@ -262,7 +265,7 @@ func TestPageAheadOfTheApplier(t *testing.T) {
 	d.agree()
 }
 
-// covers: RT-420, RT-327
+// covers: RT-420
 func TestEviction(t *testing.T) {
 	d := newDesk(t, Config{MaxEntries: 2}, append(room, "join s1 D", "post s1 A")...)
 	d.load("A", "B")
@@ -323,7 +326,8 @@ func TestPartlyLoadedMember(t *testing.T) {
 }
 
 func TestUnknownMember(t *testing.T) {
-	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+	synctest.Test(t, func(t *testing.T) {
+		g, r := bubble(t, Config{})
 		close(g.open)
 		if _, err := r.Summary(t.Context(), testSpace, "Z"); !errors.Is(err, ErrNoMember) {
 			t.Errorf("an unknown member: %v", err)
@@ -339,7 +343,8 @@ func TestUnknownMember(t *testing.T) {
 
 // Whoever waits is let go when the workspace or the runtime ends.
 func TestDropEndsWaiting(t *testing.T) {
-	bubble(t, Config{HydrateWait: time.Hour}, func(t *testing.T, _ *gate, r *Runtime) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r := bubble(t, Config{HydrateWait: time.Hour})
 		answer := make(chan error, 1)
 		ask := func() {
 			_, err := r.Summary(t.Context(), testSpace, "B")

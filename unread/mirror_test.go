@@ -247,7 +247,9 @@ func (f *mirror) signals(s model.ScopeID, low, high int64, ok func(*act) bool) u
 	return n
 }
 
-func (f *mirror) activityPoint(m model.MemberID, s model.ScopeID, read int64) readstate.ActivityPoint {
+func (f *mirror) activityPoint(
+	m model.MemberID, s model.ScopeID, read int64,
+) readstate.ActivityPoint {
 	info, _ := f.world.Scope(s)
 	p := readstate.ActivityPoint{
 		Read:     readstate.Seq(read),

@@ -18,7 +18,7 @@ func scopesOf(rows []Row) []string {
 	return ids
 }
 
-// covers: RT-365, RT-053
+// covers: RT-365
 func TestBootstrapOrder(t *testing.T) {
 	d := newDesk(t, Config{}, "create s1 channel", "create s2 channel", "create s3 channel",
 		"create s4 channel", "create s5 channel", "create s6 channel")
@@ -33,7 +33,8 @@ func TestBootstrapOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := scopesOf(page.Rows), []string{"s1", "s3", "s4", "s5", "s2"}; !slices.Equal(got, want) {
+	want := []string{"s1", "s3", "s4", "s5", "s2"}
+	if got := scopesOf(page.Rows); !slices.Equal(got, want) {
 		t.Errorf("rows come as %v, want %v", got, want)
 	}
 	if page.Next != "" || page.Summary != d.summary("B") || !page.Complete || !page.HasUnread {
@@ -95,7 +96,6 @@ func TestBootstrapWhileThingsHappen(t *testing.T) {
 	}
 }
 
-// covers: RT-388, RT-061
 func TestTotalsAreTheBadge(t *testing.T) {
 	d := newDesk(t, Config{}, append(room, "create s2 dm", "join s2 A", "join s2 B",
 		"post s1 A", "create s3 thread s1 root=1", "post s3 B", "post s3 A", "post s3 A",
@@ -311,5 +311,37 @@ func TestOwnMessagesFireNothing(t *testing.T) {
 	d.do("post s1 A", "post s1 B as=A")
 	if d.dot("A") || d.r.Stats().CandidateChecks != before {
 		t.Errorf("%d checks", d.r.Stats().CandidateChecks-before)
+	}
+}
+
+// covers: RT-053, RT-336
+func TestRowsOfVisibleScopes(t *testing.T) {
+	d := newDesk(t, Config{HydratePageSize: 1000})
+	for s := 1; s <= 50; s++ {
+		d.do(fmt.Sprintf("create s%d channel", s), fmt.Sprintf("join s%d A", s),
+			fmt.Sprintf("join s%d B", s), fmt.Sprintf("post s%d A", s))
+	}
+	d.load("B")
+	before := d.r.Stats()
+	for _, s := range []readstate.ScopeID{"s3", "s7", "s49"} {
+		if got := d.unread("B", s); got != 1 {
+			t.Errorf("%d unread in %s", got, s)
+		}
+	}
+	after := d.r.Stats()
+	if after.CandidateChecks != before.CandidateChecks || after.Pages != before.Pages {
+		t.Errorf("three rows cost %d checks and %d pages",
+			after.CandidateChecks-before.CandidateChecks, after.Pages-before.Pages)
+	}
+}
+
+// covers: RT-317
+func TestStates(t *testing.T) {
+	for state, servable := range map[State]bool{
+		Ready: true, SnapshotServing: true, Hydrating: false, Stale: false, Unavailable: false,
+	} {
+		if state.Servable() != servable {
+			t.Errorf("%s is servable: %t", state, !servable)
+		}
 	}
 }

@@ -116,7 +116,7 @@ func TestRevSetRefusesContradictions(t *testing.T) {
 
 // The ring keeps what pages may need, within its bound, and knows what it has lost.
 //
-// covers: RT-404, RT-413, RT-429
+// covers: RT-404, RT-429
 func TestRing(t *testing.T) {
 	var g ring
 	g.reset(10)
@@ -145,6 +145,15 @@ func TestRing(t *testing.T) {
 	if c, whole := g.after(15); !whole || len(c) != 1 || g.events != 1 {
 		t.Errorf("after a release: %v, %t, %d events", c, whole, g.events)
 	}
+	g.reset(0)
+	var gone uint64
+	for lsn := readstate.LSN(1); lsn <= 10_001; lsn++ {
+		gone += g.add(lsn, event[:1], 10_000)
+	}
+	if gone != 1 {
+		t.Errorf("%d events dropped at the 10,001st", gone)
+	}
+	g.reset(16)
 	for lsn := readstate.LSN(17); lsn < 500; lsn++ {
 		g.add(lsn, nil, 100)
 	}

@@ -11,7 +11,7 @@ func (w *Watch) Settled() (readstate.LSN, bool) {
 	ws.mu.RLock()
 	defer ws.mu.RUnlock()
 	w.mu.Lock()
-	open := w.gone || len(w.order) > 0
+	open := w.gone || len(w.order)+len(w.held) > 0
 	w.mu.Unlock()
 	if open || ws.dropped || len(ws.st.marks) > 0 {
 		return 0, false

@@ -22,7 +22,8 @@ type Watch struct {
 	mu    sync.Mutex // innermost: taken with the workspace's lock held, never the reverse
 	dirty map[change]readstate.ScopeID
 	order []change
-	gone  bool // lost or closed
+	held  []told // too early to tell: their member is being loaded
+	gone  bool   // lost or closed
 
 	members map[readstate.MemberID]struct{} // guarded by the workspace's lock
 }
@@ -110,6 +111,10 @@ func (w *Watch) Remove(members ...readstate.MemberID) {
 		delete(w.dirty, c)
 		return true
 	})
+	w.held = slices.DeleteFunc(w.held, func(c told) bool {
+		_, found := leaving[c.member]
+		return found
+	})
 }
 
 // Close ends the watch. It is safe to call twice.
@@ -125,7 +130,7 @@ func (w *Watch) Close() {
 	defer w.mu.Unlock()
 	w.gone = true
 	clear(w.dirty)
-	w.order = nil
+	w.order, w.held = nil, nil
 }
 
 // release unpins members. Under the workspace's lock.
@@ -163,12 +168,35 @@ func (w *Watch) release(members []readstate.MemberID) {
 func (w *Watch) note(m readstate.MemberID, key readstate.ScopeKey, id readstate.ScopeID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := change{m, key}
-	if _, found := w.dirty[c]; found || w.gone {
+	w.add(told{change{m, key}, id})
+}
+
+func (w *Watch) add(c told) {
+	if _, found := w.dirty[c.change]; found || w.gone {
 		return
 	}
-	w.dirty[c] = id
-	w.order = append(w.order, c)
+	w.dirty[c.change] = c.id
+	w.order = append(w.order, c.change)
+}
+
+// hold puts changes aside until Next is called again.
+func (w *Watch) hold(early []told) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.gone {
+		w.held = append(w.held, early...)
+	}
+}
+
+// reclaim has another look at what was held.
+func (w *Watch) reclaim() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := w.held
+	w.held = nil
+	for _, c := range held {
+		w.add(c)
+	}
 }
 
 // wake makes Ready receive. It never waits.
@@ -194,7 +222,7 @@ func (w *Watch) lose() {
 	}
 	w.gone = true
 	clear(w.dirty)
-	w.order = nil
+	w.order, w.held = nil, nil
 	close(w.lost)
 	w.r.metrics.lostWatches.Add(1)
 }
@@ -227,60 +255,51 @@ func (w *Watch) take(limit int) []told {
 // Next returns up to limit deltas with the values of this moment, nil when there is none. It
 // waits for nothing.
 func (w *Watch) Next(limit int) []Delta {
-	var early []told
-	defer func() {
-		for _, c := range early {
-			w.note(c.member, c.scope, c.id)
-		}
-	}()
-	for {
-		taken := w.take(limit)
-		if len(taken) == 0 {
-			return nil
-		}
-		deltas, wait, err := w.evaluate(taken)
-		if err != nil {
-			return nil
-		}
-		early = append(early, wait...)
-		if len(deltas) > 0 {
+	w.reclaim()
+	for taken := w.take(limit); len(taken) > 0; taken = w.take(limit) {
+		if deltas := w.evaluate(taken); len(deltas) > 0 {
 			w.r.metrics.deltas.Add(uint64(len(deltas)))
 			return deltas
 		}
 	}
+	return nil
 }
 
-// evaluate turns changes into deltas, and returns those for which it is too early: the rows of
+// evaluate turns changes into deltas, and holds those for which it is too early: the rows of
 // their member are being read again, and the watch is woken when that is done. It shares the
 // lock with readers as long as nobody's candidates need tidying.
-func (w *Watch) evaluate(taken []told) (deltas []Delta, early []told, err error) {
+func (w *Watch) evaluate(taken []told) []Delta {
 	r, ws := w.r, w.ws
 	ws.mu.RLock()
 	st, now := ws.st, max(ws.st.now, r.now())
-	deltas, early, err = w.deltas(st, taken, now, func(m int32) (Summary, error) {
+	deltas, err := w.deltas(st, taken, now, func(m int32) (Summary, error) {
 		return st.peek(m, now)
 	})
 	ws.mu.RUnlock()
 	if err == nil {
-		return deltas, early, nil
+		return deltas
 	}
 	r.lock(ws)
 	defer r.unlock(ws)
-	deltas, early, err = w.deltas(ws.st, taken, ws.st.now, ws.st.summary)
+	deltas, err = w.deltas(ws.st, taken, ws.st.now, ws.st.summary)
 	if err != nil {
 		r.alarm(ws)
 	}
-	return deltas, early, err
+	return deltas
 }
 
 func (w *Watch) deltas(
 	st *state, taken []told, now int64, sum func(m int32) (Summary, error),
-) (deltas []Delta, early []told, err error) {
+) (deltas []Delta, err error) {
 	if w.over() {
-		return nil, nil, nil
+		return nil, nil
 	}
+	var early []told
 	summaries := map[readstate.MemberID]Summary{}
 	for _, c := range taken {
+		if _, found := w.members[c.member]; !found {
+			continue
+		}
 		m := st.memberByID[c.member]
 		e := none
 		if m != none {
@@ -293,7 +312,7 @@ func (w *Watch) deltas(
 		s, found := summaries[c.member]
 		if !found {
 			if s, err = sum(m); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			summaries[c.member] = s
 		}
@@ -301,9 +320,10 @@ func (w *Watch) deltas(
 		if e == none || !st.standing(e, now).visible {
 			d.Removed = true
 		} else if d.Row, err = st.row(e, now); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		deltas = append(deltas, d)
 	}
-	return deltas, early, nil
+	w.hold(early)
+	return deltas, nil
 }

@@ -166,7 +166,8 @@ func TestBigScopesAreToldInSteps(t *testing.T) {
 
 // A level that ends changes rows although nothing is committed.
 func TestUntilTellsWatches(t *testing.T) {
-	bubble(t, Config{}, func(t *testing.T, g *gate, r *Runtime) {
+	synctest.Test(t, func(t *testing.T) {
+		g, r := bubble(t, Config{})
 		close(g.open)
 		g.do(t, r, "create s2 thread s1 root=1", "post s2 B", "level s1 B none until=60",
 			"post s1 A", "post s2 A")

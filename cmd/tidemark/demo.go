@@ -1,9 +1,158 @@
 package main
 
-import "context"
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
 
-type demoCommand struct{}
+	"golang.org/x/sync/errgroup"
 
-func (c *demoCommand) run(_ context.Context, m *Main) error { return nil }
+	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/internal/demo"
+	"github.com/tidemark-im/tidemark/readstate"
+)
 
-func browse(ctx context.Context, url string) error { return nil }
+const (
+	demoTTL   = 24 * time.Hour
+	demoDrain = 2 * time.Second
+)
+
+type demoCommand struct {
+	logFlags
+	Listen string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where the page is (${default})."`
+	Every  time.Duration `default:"4s" help:"How often somebody writes; 0 for silence."`
+	Open   bool          `help:"Open the first link in the browser."`
+}
+
+// Validate implements kong's check.
+func (c *demoCommand) Validate() error {
+	if err := checkAddress("listen", c.Listen); err != nil {
+		return err
+	}
+	if c.Every == 0 {
+		return nil
+	}
+	return checkRange("every", c.Every, 10*time.Millisecond, time.Hour)
+}
+
+func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
+	if c.LogLevel == "info" {
+		c.LogLevel = "warn" // the links are what one should see
+	}
+	log := c.logger(m.Stderr)
+	listeners, err := listen(ctx, listenOptions{public: c.Listen})
+	if err != nil {
+		return err
+	}
+	defer listeners.close()
+	dir, err := os.MkdirTemp("", "tidemark-demo-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	engine, err := tidemark.Open(ctx, tidemark.Options{
+		Facts: sqlitePrefix + filepath.Join(dir, "demo.db"), Log: log, Now: m.Now,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	if err := demo.Seed(ctx, engine); err != nil {
+		return err
+	}
+	secret := make([]byte, httpapi.MinSecret)
+	_, _ = rand.Read(secret) // never fails; see crypto/rand
+	auth, err := httpapi.NewJWT(httpapi.JWTConfig{Secrets: [][]byte{secret}, Now: m.Now, Log: log})
+	if err != nil {
+		return err
+	}
+	defer auth.Close()
+	server, err := httpapi.New(httpapi.Config{
+		Engine: engine, Auth: auth, App: demo.Page(), Log: log, Now: m.Now, Version: buildText(),
+	})
+	if err != nil {
+		return err
+	}
+	links, err := signInLinks(listeners.url(), secret, m.Now().Add(demoTTL))
+	if err != nil {
+		return err
+	}
+	if err := printDemo(m.Stdout, listeners.url(), links); err != nil {
+		return err
+	}
+	if c.Open {
+		if err := m.Browse(ctx, links[0].url); err != nil {
+			log.Warn("the browser cannot be opened", "error", err)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return listeners.serve(ctx, server, demoDrain, log) })
+	group.Go(func() error { return c.traffic(ctx, engine) })
+	return group.Wait()
+}
+
+func (c *demoCommand) traffic(ctx context.Context, engine *tidemark.Engine) error {
+	if c.Every == 0 {
+		return nil
+	}
+	ticker := time.NewTicker(c.Every)
+	defer ticker.Stop()
+	rng := mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64()))
+	return demo.NewTraffic(engine, rng).Run(ctx, ticker.C)
+}
+
+type signInLink struct{ who, url string }
+
+func signInLinks(base string, secret []byte, expires time.Time) ([]signInLink, error) {
+	var out []signInLink
+	for _, l := range []struct {
+		member      readstate.MemberID
+		who, device string
+	}{
+		{demo.Ada, "Ada, on her laptop", "laptop"},
+		{demo.Ada, "Ada, on her phone", "phone"},
+		{demo.Ben, "Ben", "laptop"},
+	} {
+		token, err := httpapi.SignToken(secret, httpapi.Claims{
+			Workspace: demo.Workspace, Member: l.member, Expires: expires,
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, signInLink{l.who, demo.Link(base, token, l.device)})
+	}
+	return out, nil
+}
+
+func printDemo(w io.Writer, base string, links []signInLink) error {
+	text := "Tidemark demo on " + base + "\n\n" +
+		"Open these side by side, and read, mark, mute and write:\n\n"
+	for _, l := range links {
+		text += fmt.Sprintf("  %s\n    %s\n\n", l.who, l.url)
+	}
+	text += "API reference: " + base + "/docs\n" +
+		"Everything is in a temporary database that goes with the demo. Ctrl+C ends it.\n"
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// browse hands an address to the system's browser, which goes on without this process.
+func browse(ctx context.Context, url string) error {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	return exec.CommandContext(context.WithoutCancel(ctx), name, args...).Run()
+}

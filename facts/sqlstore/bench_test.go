@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqlstore_test
 
 import (
@@ -59,7 +61,10 @@ func (g *groups) group(n int, bare bool) *facts.Changes {
 			Place:    facts.Place{Scope: s.Info.Key, Seq: s.Ranks.LatestSeq},
 			Revision: s.Ranks.Head, ID: fmt.Sprintf("01J%023d", g.next*7919%1000000007), Kind: "text",
 			Author: author, AuthorRank: 1, Live: true,
-			Op:        facts.OpKey{Workspace: benchWorkspace, Actor: author, ID: fmt.Sprintf("op-%016x", g.next*7919%1000000007)},
+			Op: facts.OpKey{
+				Workspace: benchWorkspace, Actor: author,
+				ID: fmt.Sprintf("op-%016x", g.next*7919%1000000007),
+			},
 			CreatedAt: 1_700_000_000_000, Payload: []byte(`{"text":"The quick brown fox jumps over the lazy dog."}`),
 		}
 		if g.next%10 == 0 {

@@ -48,7 +48,9 @@ func plan(t *testing.T, db *sql.DB, text string) []string {
 }
 
 var (
-	framing = []*statement{beginTx, beginView, commitTx, rollbackTx}
+	// All blocks of a scope, and the last entry of an index.
+	wholeScope = []*statement{blockTables[0].counts, blockTables[1].counts, selectLatest}
+	framing    = []*statement{beginTx, beginView, commitTx, rollbackTx}
 	// What may be scanned: the keys themselves, results of a few rows, and the workspaces.
 	scanned = regexp.MustCompile(`^SCAN (\(subquery-\d+\)|\d+-ROW VALUES CLAUSE|\d+ CONSTANT ROWS?|` +
 		`CONSTANT ROW|k|p|h)$`)
@@ -84,6 +86,9 @@ func TestPlansSearch(t *testing.T) {
 				case strings.HasPrefix(step, "SEARCH "):
 					if !searched.MatchString(step) {
 						t.Errorf("%s with %d keys: %s", st.name, n, step)
+					}
+					if strings.HasSuffix(step, "(scope=?)") && !contains(wholeScope, st) {
+						t.Errorf("%s with %d keys walks through a scope: %s", st.name, n, step)
 					}
 				}
 			}
@@ -142,6 +147,15 @@ func TestPlansIndex(t *testing.T) {
 		}},
 		{selectPayloads, []string{
 			"SEARCH m USING INDEX scope_messages_with_payload (author=?)",
+		}},
+		{trimMentions, []string{
+			"SEARCH m USING COVERING INDEX message_mentions_by_revision (scope=? AND revision<?)",
+		}},
+		{trimTargets, []string{
+			"SEARCH m USING COVERING INDEX message_targets_by_revision (scope=? AND revision<?)",
+		}},
+		{selectScopePageByType, []string{
+			"SEARCH s USING INDEX scopes_by_type (workspace=? AND type=? AND id>?)",
 		}},
 		{selectCounted, []string{
 			"SEARCH m USING INDEX scope_messages_by_revision (scope=? AND revision>?)",

@@ -10,11 +10,15 @@ import (
 
 // Statements that frame transactions.
 var (
-	beginTx    = register(&statement{name: "begin", text: func(d *dialect, _ int) string { return d.begin }})
-	beginView  = register(&statement{name: "begin view", text: func(d *dialect, _ int) string { return d.beginRead }})
-	commitTx   = register(&statement{name: "commit", text: func(d *dialect, _ int) string { return d.commit }})
-	rollbackTx = register(&statement{name: "roll back", text: func(d *dialect, _ int) string { return d.rollback }})
+	beginTx    = frame("begin", func(d *dialect) string { return d.begin })
+	beginView  = frame("begin view", func(d *dialect) string { return d.beginRead })
+	commitTx   = frame("commit", func(d *dialect) string { return d.commit })
+	rollbackTx = frame("roll back", func(d *dialect) string { return d.rollback })
 )
+
+func frame(name string, text func(d *dialect) string) *statement {
+	return register(&statement{name: name, text: func(d *dialect, _ int) string { return text(d) }})
+}
 
 // tx is the writing transaction. It runs on the one writing session, which it holds until its
 // end.

@@ -40,6 +40,7 @@ type order struct {
 // reply answers an order, or says that the process listens.
 type reply struct {
 	Address string         `json:"address,omitempty"`
+	Opened  int            `json:"opened,omitempty"` // statements that the start took
 	Loaded  *replay.Loaded `json:"loaded,omitempty"`
 	Error   string         `json:"error,omitempty"`
 }
@@ -98,7 +99,7 @@ func serveChild(text string) error {
 // obey carries out orders until there are no more.
 func obey(ctx context.Context, trap *trap, engine *tidemark.Engine, address string) error {
 	out := json.NewEncoder(os.Stdout)
-	if err := out.Encode(reply{Address: address}); err != nil {
+	if err := out.Encode(reply{Address: address, Opened: int(trap.statements.Load())}); err != nil {
 		return err
 	}
 	in := json.NewDecoder(os.Stdin)

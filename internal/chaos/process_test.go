@@ -21,6 +21,7 @@ const patience = 60 * time.Second
 // server is a server process as the judge sees it.
 type server struct {
 	base   string // of its addresses
+	opened int    // statements that its start took
 	cmd    *exec.Cmd
 	orders io.WriteCloser
 	lines  chan []byte // standard output; closed with it
@@ -62,7 +63,7 @@ func launch(t *testing.T, path string, kill *blow) *server {
 		}
 		return nil
 	}
-	s.base = "http://" + r.Address
+	s.base, s.opened = "http://"+r.Address, r.Opened
 	return s
 }
 

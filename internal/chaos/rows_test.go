@@ -24,6 +24,9 @@ type durable struct {
 	blocks    map[cell]bool     // scope is the one who is blocked
 	receipts  map[string]string // operation id -> result
 	byOp      map[string]*messageRow
+
+	memberKeys map[string]int64
+	scopeKeys  map[string]int64
 }
 
 // cell is a member in a scope, by their numbers.
@@ -36,16 +39,16 @@ type memberRow struct {
 }
 
 type scopeRow struct {
-	key, parent       int64
-	id                string
-	kind              int // 1 channel, 2 dm, 3 thread
-	archived          bool
-	latestSeq, head   uint64
-	floor, floorSeq   uint64
-	messages          []*messageRow // ascending by seq
-	byID              map[string]*messageRow
-	bySeq             map[uint64]*messageRow
-	latestID, history string
+	key, parent     int64
+	id              string
+	kind            int // 1 channel, 2 dm, 3 thread
+	archived        bool
+	latestSeq, head uint64
+	floor, floorSeq uint64
+	messages        []*messageRow // ascending by seq
+	byID            map[string]*messageRow
+	bySeq           map[uint64]*messageRow
+	latestID        string
 }
 
 type messageRow struct {
@@ -71,16 +74,23 @@ type stateRow struct {
 	manual                    bool
 }
 
-// readDurable reads a file that its server may have open, in one snapshot, and checks it.
-func readDurable(t *testing.T, path string) map[string]*durable {
+// openFile opens a file that its server may have open.
+func openFile(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+
 		"?mode=ro&_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
 	db.SetMaxOpenConns(1)
+	return db
+}
+
+// readDurable reads a file that its server may have open, in one snapshot, and checks it.
+func readDurable(t *testing.T, path string) map[string]*durable {
+	t.Helper()
+	db := openFile(t, path)
+	defer db.Close()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -147,23 +157,19 @@ func (r *reader) workspaces(all map[string]*durable) {
 		d := &durable{
 			term: term, lsn: lsn, members: map[int64]*memberRow{}, scopes: map[int64]*scopeRow{},
 			states: map[cell]*stateRow{}, blocks: map[cell]bool{}, receipts: map[string]string{},
-			byOp: map[string]*messageRow{},
+			byOp: map[string]*messageRow{}, memberKeys: map[string]int64{},
+			scopeKeys: map[string]int64{},
 		}
 		all[id], r.byKey[key] = d, d
 	}, &key, &id, &term, &lsn)
-	var verdict string
-	r.each("PRAGMA integrity_check", func() {
-		if verdict != "ok" {
-			r.err = fmt.Errorf("the file is damaged: %s", verdict)
-		}
-	}, &verdict)
 }
 
 func (r *reader) people() {
 	var m memberRow
 	r.each("SELECT member, id, badge FROM members", func() {
 		row := m
-		r.of(m.key).members[m.key] = &row
+		d := r.of(m.key)
+		d.members[m.key], d.memberKeys[m.id] = &row, m.key
 	}, &m.key, &m.id, &m.badge)
 }
 
@@ -173,7 +179,8 @@ func (r *reader) scopes() {
   floor_seq, coalesce(latest_id, '') FROM scopes`, func() {
 		row := s
 		row.byID, row.bySeq = map[string]*messageRow{}, map[uint64]*messageRow{}
-		r.of(s.key).scopes[s.key] = &row
+		d := r.of(s.key)
+		d.scopes[s.key], d.scopeKeys[s.id] = &row, s.key
 	}, &s.key, &s.id, &s.kind, &s.parent, &s.archived, &s.latestSeq, &s.head, &s.floor,
 		&s.floorSeq, &s.latestID)
 }
@@ -242,33 +249,24 @@ func (r *reader) rest() {
 	}, &ws, &op, &result)
 }
 
-// scope finds a scope by its id; nil for none.
-func (d *durable) scope(id string) *scopeRow {
-	for _, s := range d.scopes {
-		if s.id == id {
-			return s
-		}
+// checkFile has SQLite look at every page of a file.
+func checkFile(t *testing.T, path string) {
+	t.Helper()
+	db := openFile(t, path)
+	defer db.Close()
+	var verdict string
+	err := db.QueryRowContext(t.Context(), "PRAGMA integrity_check(1)").Scan(&verdict)
+	if err != nil || verdict != "ok" {
+		t.Fatalf("the file is damaged: %s %v", verdict, err)
 	}
-	return nil
 }
 
-// member finds a member's number by their id; zero for none.
-func (d *durable) member(id string) int64 {
-	for key, m := range d.members {
-		if m.id == id {
-			return key
-		}
-	}
-	return 0
-}
+// scope finds a scope by its id; nil for none.
+func (d *durable) scope(id string) *scopeRow { return d.scopes[d.scopeKeys[id]] }
 
 // state finds a member's row in a scope; nil for none.
-func (d *durable) state(member, scope string) *stateRow {
-	s := d.scope(scope)
-	if s == nil {
-		return nil
-	}
-	return d.states[cell{d.member(member), s.key}]
+func (d *durable) state(at placeOf) *stateRow {
+	return d.states[cell{d.memberKeys[at.member], d.scopeKeys[at.scope]}]
 }
 
 // broken says what no history can lead to, whatever was acknowledged.

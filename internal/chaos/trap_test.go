@@ -56,8 +56,9 @@ func (b blow) String() string {
 
 // trap kills its own process at one place. The zero value never does.
 type trap struct {
-	set  atomic.Pointer[blow]
-	left atomic.Int64
+	set        atomic.Pointer[blow]
+	left       atomic.Int64
+	statements atomic.Int64 // so far
 }
 
 func (t *trap) arm(b blow) {
@@ -87,6 +88,7 @@ func (t *trap) reach(at place) {
 
 // statement is told of every SQL statement before it runs.
 func (t *trap) statement(query string) {
+	t.statements.Add(1)
 	t.reach(opening)
 	query = strings.TrimSpace(query)
 	switch verb, _, _ := strings.Cut(query, " "); {

@@ -103,9 +103,18 @@ func (d *device) take(e event) error {
 	if e.snapshot.Complete {
 		d.view.forget(d.pages, d.pagesFrom)
 		d.position = strconv.FormatUint(d.pagesFrom, 10)
+		d.keepPosition(e)
 		d.pages = nil
 	}
 	return nil
+}
+
+// keepPosition remembers where a resume goes on: the last id that came. There is none until the
+// last delta of a resumed round.
+func (d *device) keepPosition(e event) {
+	if e.id != "" {
+		d.position = e.id
+	}
 }
 
 func (d *device) takeDelta(e event) error {
@@ -114,9 +123,7 @@ func (d *device) takeDelta(e event) error {
 		return fmt.Errorf("%s: a delta of %s at %d came after one at %d",
 			d.name, name, e.delta.LSN, last.LSN)
 	}
-	if e.id != "" { // none until the last delta of a resumed round
-		d.position = e.id
-	}
+	d.keepPosition(e)
 	d.heard[name]++
 	d.newest[name] = e.delta
 	d.view.apply(e)

@@ -10,8 +10,12 @@ import (
 	"strings"
 )
 
-// shownHistory is how many generated lines a failure prints.
-const shownHistory = 40
+const (
+	// shownHistory is how many generated lines a failure prints.
+	shownHistory = 40
+	// settleEvery is after how many operations the listening devices are compared.
+	settleEvery = 25
+)
 
 // gambler writes random lines of the language and keeps the tally of what they mean.
 type gambler struct {
@@ -43,13 +47,50 @@ func (w *world) playRandom(ctx context.Context, s *Statement) error {
 	if err := g.begin(s.Line); err != nil {
 		return err
 	}
+	if err := w.listenAll(ctx, g); err != nil {
+		return err
+	}
 	for round := range rounds {
 		line := g.next()
 		g.lines = append(g.lines, line)
-		if err := w.playLine(ctx, g, s.Line, line); err != nil {
+		err := w.playLine(ctx, g, s.Line, line)
+		if err == nil && (line == "restart" || (round+1)%settleEvery == 0 || round+1 == rounds) {
+			err = w.settleAll(ctx, g, line == "restart")
+		}
+		if err != nil {
 			from := max(0, len(g.lines)-shownHistory)
 			return fmt.Errorf("operation %d of seed %d: %s: %w\nafter\n  %s", round+1, seed,
 				line, err, strings.Join(g.lines[from:], "\n  "))
+		}
+	}
+	return nil
+}
+
+// listenAll gives every member a device that listens from the beginning to the end.
+func (w *world) listenAll(ctx context.Context, g *gambler) error {
+	for _, member := range g.members {
+		d, err := w.newDevice("random-"+member, member)
+		if err != nil {
+			return err
+		}
+		if err := d.connect(ctx, w, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleAll compares every device with the list, after resuming where a restart cut the stream.
+func (w *world) settleAll(ctx context.Context, g *gambler, restarted bool) error {
+	for _, member := range g.members {
+		d := w.devices["random-"+member]
+		if restarted {
+			if err := w.connectAgain(ctx, d, d.position); err != nil {
+				return err
+			}
+		}
+		if err := w.settle(ctx, d); err != nil {
+			return err
 		}
 	}
 	return nil

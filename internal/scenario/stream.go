@@ -144,8 +144,8 @@ func decodeEvent(raw sse.Event) (e event, known bool, err error) {
 	return e, true, nil
 }
 
-// resumesBefore checks the id in force at a delta. Only the last delta of a round carries one of its
-// own, which is its position; before that the id of an earlier event is still in force.
+// resumesBefore checks the id in force at a delta. Only the last delta of a round carries one of
+// its own, which is its position; before that the id of an earlier event is still in force.
 func resumesBefore(id string, lsn uint64) bool {
 	position, err := strconv.ParseUint(id, 10, 64)
 	return id == "" || err == nil && position <= lsn

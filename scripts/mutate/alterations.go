@@ -235,7 +235,7 @@ var alterations = []alteration{
 	{File: "values.go", Rule: "every blocked member is taken off", Old: "\t\tsum += n\n", New: "\t\tsum = n\n"},
 	{File: "values.go", Rule: "a task counts deliveries", Old: `return difference("unread", t.Point.Targets, blocked)`, New: `return difference("unread", uint64(t.Head)-uint64(t.Point.Base(t.Floor)), blocked)`},
 	{File: "values.go", Rule: "a task takes off blocked deliveries", Old: `return difference("unread", t.Point.Targets, blocked)`, New: `return t.Point.Targets, nil`},
-	{File: "values.go", Rule: "unread begins at the higher of point and floor", Old: "base := t.Point.Base(t.Floor)", New: "base := t.Point.E"},
+	{File: "values.go", Rule: "unread begins at the higher of point and floor", Old: "base := p.Base(t.Floor)", New: "base := p.E"},
 	{File: "values.go", Rule: "unread takes off what was removed", Old: "uint64(base)+t.Removed+own+blocked)", New: "uint64(base)+own+blocked)"},
 	{File: "values.go", Rule: "unread takes off what is own", Old: "uint64(base)+t.Removed+own+blocked)", New: "uint64(base)+t.Removed+own*0+blocked)"},
 	{File: "values.go", Rule: "unread takes off what is blocked", Old: "uint64(base)+t.Removed+own+blocked)", New: "uint64(base)+t.Removed+own+blocked*0)"},
@@ -252,6 +252,9 @@ var alterations = []alteration{
 	{File: "values.go", Rule: "activity takes off blocked actors", Old: "\t\tless += n\n", New: "\t\t_ = n\n"},
 	{File: "values.go", Rule: "blocked activity begins at the cursor", Old: `difference("blocked activity", t.Blocked[i].ActorHead, t.Blocked[i].ActorAt)`, New: `difference("blocked activity", t.Blocked[i].ActorHead, 0)`},
 	{File: "values.go", Rule: "a negative count is an error", Old: "if less > from {", New: "if false {"},
+	{File: "values.go", Rule: "a counter of the point below zero is an error", Old: `whole("point", p.OwnRemoved, p.OwnEveryone, p.Direct, p.Targets)`, New: `whole("point")`},
+	{File: "values.go", Rule: "a counter of a pair below zero is an error", Old: `whole("pair", b.Removed, b.Overlap, b.Direct, b.Targets, b.Everyone)`, New: `whole("pair")`},
+	{File: "values.go", Rule: "the largest counter is no error", Old: "if n > MaxCounter {", New: "if n > 0 {"},
 	{File: "values.go", Rule: "zero is no error", Old: "if less > from {", New: "if less >= from {"},
 
 	// Standing.

@@ -1,0 +1,2 @@
+// Package chaos kills servers and judges what they leave.
+package chaos

@@ -1,0 +1,263 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-im/tidemark/httpapi"
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childEnv); text != "" {
+		if err := serveChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	quickKills = 12
+	soakKills  = 200
+	// actsPerLife bounds the load between two kills. A kill that needs more is never reached.
+	actsPerLife = 5000
+
+	restarted = "after the restart"
+	resolved  = "after everything was answered"
+	seedEnv   = "TIDEMARK_CHAOS_SEED"
+	killsEnv  = "TIDEMARK_CHAOS_KILLS"
+)
+
+// number reads a setting of the test from the environment.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// siege is one file, the processes that serve it one after the other, and what they answered.
+type siege struct {
+	t       *testing.T
+	seed    uint64
+	path    string
+	journal *journal
+	worlds  []*world
+	clients []*client
+	rng     *rand.Rand
+
+	server *server
+	wire   *wire
+	kills  []blow
+	opened int // statements of the last start
+
+	terms, lsns map[string]uint64
+	counted     int // rows that were compared with a recount
+	unknown     int // operations that were never answered
+	survived    int // of them, those that had been carried out
+}
+
+func newSiege(t *testing.T, seed uint64) *siege {
+	s := &siege{
+		t: t, seed: seed, path: filepath.Join(t.TempDir(), "facts.db"), journal: &journal{},
+		rng: rand.New(rand.NewPCG(seed, 0)), terms: map[string]uint64{}, lsns: map[string]uint64{},
+	}
+	for i, name := range []string{"alpha", "beta"} {
+		w := &world{
+			name: name, service: token(t, name, "the-service", httpapi.RoleService),
+			tokens: map[string]string{}, heads: map[string]head{}, parents: map[string]string{},
+			channels: []string{"c0", "c1", "c2", "d0", "d1"},
+		}
+		s.worlds = append(s.worlds, w)
+		for n := range clientsPerWorkspace {
+			id := i*clientsPerWorkspace + n
+			c := &client{
+				id: id, world: w, journal: s.journal, states: map[placeOf]readState{},
+				rng: rand.New(rand.NewPCG(seed, uint64(id+1))),
+			}
+			for k := range membersPerClient {
+				m := fmt.Sprintf("m%d", n*membersPerClient+k)
+				w.members, c.members = append(w.members, m), append(c.members, m)
+				w.tokens[m] = token(t, name, m, httpapi.RoleMember)
+			}
+			for k := n; k < len(w.channels); k += clientsPerWorkspace {
+				c.owned = append(c.owned, w.channels[k])
+			}
+			s.clients = append(s.clients, c)
+		}
+	}
+	return s
+}
+
+// start launches a process; false when the blow killed it while it started.
+func (s *siege) start(kill *blow) bool {
+	s.t.Helper()
+	s.server = launch(s.t, s.path, kill)
+	if s.server == nil {
+		return false
+	}
+	s.opened = s.server.opened
+	s.wire = dial(s.server)
+	return true
+}
+
+// bury waits for the end of the killed process and looks at what it complained of.
+func (s *siege) bury() {
+	s.t.Helper()
+	s.server.wait(s.t)
+	s.wire.close()
+	if troubles := s.server.troubles(); len(troubles) > 0 {
+		s.fail("running", troubles...)
+	}
+}
+
+// found makes both workspaces.
+func (s *siege) found() {
+	s.t.Helper()
+	do := func(c *client, acts []*act) {
+		for _, a := range acts {
+			if !c.do(s.t.Context(), s.wire, a) || c.fault != nil || !a.applied() {
+				s.t.Fatalf("founding: %s (%v)\n%s", a, c.fault, s.server.errors)
+			}
+		}
+	}
+	for i, w := range s.worlds {
+		admin := token(s.t, w.name, "the-admin", httpapi.RoleAdmin)
+		do(s.clients[i*clientsPerWorkspace], s.clients[i*clientsPerWorkspace].found(admin))
+	}
+	for _, c := range s.clients {
+		do(c, c.settle())
+	}
+}
+
+// load has every client act until the server is gone.
+func (s *siege) load() {
+	s.t.Helper()
+	l := &life{wire: s.wire}
+	var acts atomic.Int64
+	acts.Store(actsPerLife)
+	var all sync.WaitGroup
+	for _, c := range s.clients {
+		all.Go(func() { c.run(s.t.Context(), l, &acts) })
+	}
+	all.Wait()
+	for _, c := range s.clients {
+		if c.fault != nil {
+			s.fail("under load", c.fault.Error())
+		}
+	}
+	if acts.Load() < 0 {
+		s.fail("under load", "the kill was never reached")
+	}
+}
+
+// plan draws the next kill. Every place has its turn.
+func (s *siege) plan(n int) blow {
+	places := append([]place{answered, opening, loading}, inside...)
+	turn := rand.New(rand.NewPCG(s.seed, uint64(1000+n/len(places)))).Perm(len(places))
+	b := blow{Place: places[turn[n%len(places)]]}
+	most := map[place]int{
+		answered: 200, opening: s.opened, loading: 600, writing: 400, answering: 150,
+	}[b.Place]
+	if most == 0 {
+		most = 50
+	}
+	b.After = 1 + s.rng.IntN(most)
+	if b.Place == syncing {
+		b.Spin = 1 << s.rng.IntN(23)
+	}
+	return b
+}
+
+// strike runs the load into a planned kill, or starts into it.
+func (s *siege) strike(b blow) {
+	s.t.Helper()
+	s.kills = append(s.kills, b)
+	if b.Place == opening {
+		s.server.strike()
+		s.bury()
+		if s.start(&b) {
+			s.fail("starting", "the kill was never reached")
+		}
+		return
+	}
+	if b.Place == answered {
+		s.journal.alarmAfter(b.After, s.server.strike)
+	} else {
+		s.server.arm(s.t, b)
+	}
+	s.load()
+	s.bury()
+}
+
+// fail ends the test with everything needed to understand and repeat it.
+func (s *siege) fail(when string, faults ...string) {
+	s.t.Helper()
+	const most = 10
+	if n := len(faults); n > most {
+		faults = append(faults[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	kill := "none yet"
+	if n := len(s.kills); n > 0 {
+		kill = fmt.Sprintf("%d (%s)", n, s.kills[n-1])
+	}
+	log := ""
+	if s.server != nil {
+		log = s.server.errors.String()
+	}
+	s.t.Fatalf("%s:\n%s\n\nseed %d, kill %s\nlast operations:\n%s\n%s\nagain with:\n"+
+		"%s=%d %s=%d go test -race -count=1 -run '^%s$' ./internal/chaos",
+		when, strings.Join(faults, "\n"), s.seed, kill, s.journal.last(25), log,
+		seedEnv, s.seed, killsEnv, max(1, len(s.kills)), s.t.Name())
+}
+
+// Nothing acknowledged is lost by kill -9 wherever it strikes, nothing is there twice, and every
+// count is what a recount of the rows gives.
+func TestKills(t *testing.T) {
+	kills := quickKills
+	if os.Getenv("TIDEMARK_SOAK") != "" {
+		kills = soakKills
+	}
+	s := newSiege(t, uint64(number(t, seedEnv, 1)))
+	began := time.Now()
+	s.start(nil)
+	s.found()
+	for n := range number(t, killsEnv, kills) {
+		s.strike(s.plan(n))
+		s.start(nil)
+		before := s.judge(restarted)
+		s.resolve(before)
+		s.judge(resolved)
+		if n%20 == 0 {
+			checkFile(t, s.path)
+		}
+	}
+	s.server.kill()
+	s.wire.close()
+	places := map[place]int{}
+	for _, b := range s.kills {
+		places[b.Place]++
+	}
+	t.Logf("%d kills (%v) under %d answered requests in %s; %d operations unanswered, of which "+
+		"%d had been carried out; %d served rows recounted;%s", len(s.kills), places,
+		s.journal.answers, time.Since(began).Round(time.Second), s.unknown, s.survived, s.counted,
+		s.journal.tally())
+}

@@ -1,0 +1,79 @@
+// The public API, as one signed-in member uses it.
+
+export class ApiError extends Error {
+  constructor(status, problem) {
+    super(problem.detail || problem.title || `HTTP ${status}`);
+    this.status = status;
+    this.code = problem.code;
+  }
+}
+
+export class Api {
+  constructor({ token, fetch = window.fetch.bind(window) }) {
+    const claims = JSON.parse(decode(token.split(".")[1]));
+    this.token = token;
+    this.member = claims.sub;
+    this.base = `/api/v1/workspaces/${encodeURIComponent(claims.ws)}`;
+    this.fetch = fetch;
+  }
+
+  scopePath(id, rest) {
+    return `/scopes/${encodeURIComponent(id)}/${rest}`;
+  }
+
+  async request(method, path, body) {
+    const headers = { Authorization: `Bearer ${this.token}` };
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    const answer = await this.fetch(this.base + path, {
+      method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    const value = await answer.json().catch(() => ({}));
+    // A conflict of read states comes in the shape of a read state: the state that is in force.
+    if (!answer.ok && value.status !== "conflict") throw new ApiError(answer.status, value);
+    return value;
+  }
+
+  async members() {
+    const all = new Map();
+    for (let token = ""; ;) {
+      const page = await this.request("GET", `/members?limit=500&pageToken=${encodeURIComponent(token)}`);
+      for (const m of page.members) all.set(m.id, m.displayName || m.id);
+      if (!page.next) return all;
+      token = page.next;
+    }
+  }
+
+  messages(scope, before) {
+    const from = before ? `&before=${before}` : "";
+    return this.request("GET", this.scopePath(scope, `messages?limit=50${from}`));
+  }
+
+  explain(scope) {
+    return this.request("GET", this.scopePath(scope, "unread/explain"));
+  }
+
+  read(scope, readRevision, expectedVersion) {
+    return this.request("PUT", this.scopePath(scope, "read-state"), { type: "read", readRevision, expectedVersion });
+  }
+
+  markUnread(scope, expectedVersion, fromMessage) {
+    return this.request("PUT", this.scopePath(scope, "read-state"), { type: "unread", expectedVersion, fromMessage });
+  }
+
+  level(scope, notification, until) {
+    return this.request("PUT", this.scopePath(scope, `members/${encodeURIComponent(this.member)}`), { notification, until });
+  }
+
+  follow(scope, following) {
+    return this.request("PUT", this.scopePath(scope, "follow"), { following });
+  }
+
+  post(scope, message) {
+    return this.request("POST", this.scopePath(scope, "messages"), message);
+  }
+}
+
+function decode(part) {
+  const bytes = atob(part.replaceAll("-", "+").replaceAll("_", "/"));
+  return new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+}
