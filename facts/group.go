@@ -169,7 +169,10 @@ func (g *group) flush(ctx context.Context) error {
 		c.Members = append(c.Members, MemberChange{MemberInfo: p, CreatedAt: g.clock})
 	}
 	c.Scopes = append(c.Scopes, g.scopes.take()...)
-	c.States = append(c.States, g.states.take()...)
+	for _, row := range g.states.take() {
+		row.Parts = g.parts(&row)
+		c.States = append(c.States, row)
+	}
 	c.Writers = append(c.Writers, g.writers.take()...)
 	c.Blocks = append(c.Blocks, g.blocks.take()...)
 	c.Operations = append(c.Operations, g.operations.take()...)
@@ -193,6 +196,20 @@ func (g *group) flush(ctx context.Context) error {
 	}
 	c.reset()
 	return nil
+}
+
+// parts leaves out the tables of a row that the group has not changed: a mention or a read says
+// nothing about the membership.
+func (g *group) parts(row *StateRow) StateParts {
+	lsn := g.byKey[WorkspaceKey(row.Scope>>32)].LSN
+	parts := ReadPart
+	if row.MembershipLSN == lsn {
+		parts |= MembershipPart
+	}
+	if row.NotificationLSN == lsn {
+		parts |= SettingsPart
+	}
+	return parts
 }
 
 // commits returns what the group did, one commit a workspace, and forgets it.

@@ -55,7 +55,24 @@ type StateRow struct {
 	MembershipLSN   readstate.LSN
 	NotificationLSN readstate.LSN
 	StateLSN        readstate.LSN
+	// Parts says which of the tables a write concerns; it is not stored. Zero is all of them.
+	Parts StateParts
 }
+
+// StateParts names tables of a StateRow.
+type StateParts uint8
+
+const (
+	// MembershipPart is the row of scope_memberships.
+	MembershipPart StateParts = 1 << iota
+	// SettingsPart is the row of scope_notification_settings.
+	SettingsPart
+	// ReadPart is the row of conversation_member_states.
+	ReadPart
+)
+
+// Writes reports that a write of the row concerns the given table.
+func (r *StateRow) Writes(p StateParts) bool { return r.Parts == 0 || r.Parts&p != 0 }
 
 // WriterRow is one row of scope_writer_totals.
 type WriterRow struct {

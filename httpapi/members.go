@@ -162,6 +162,11 @@ func (s *Server) addOwn() {
 }
 
 func listMembers(c *call, p *memberListParams, _ *none) (MemberList, error) {
+	if !c.trusted() { // whoever is no member here does not see who is
+		if _, err := c.ws.Member(c.ctx(), c.who.Member); err != nil {
+			return MemberList{}, err
+		}
+	}
 	after, err := p.after("members")
 	if err != nil {
 		return MemberList{}, err

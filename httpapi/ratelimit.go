@@ -39,7 +39,10 @@ func (b *budgets) of(p *Principal) *budget {
 		b.recent.MoveToFront(e)
 		return e.Value.(*budget)
 	}
-	for e := b.recent.Back(); e != nil && len(b.tokens) >= b.limits.Tokens; {
+	// Tokens with streams stay; looking for one without them must not take long.
+	const attempts = 16
+	e := b.recent.Back()
+	for i := 0; e != nil && i < attempts && len(b.tokens) >= b.limits.Tokens; i++ {
 		older := e.Prev()
 		if old := e.Value.(*budget); old.streams == 0 {
 			b.recent.Remove(e)

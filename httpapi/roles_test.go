@@ -146,7 +146,7 @@ func TestMembersActAsThemselves(t *testing.T) {
 		}
 		// Whoever is no member of the workspace sees nothing of it.
 		for _, path := range []string{
-			"W/unread", "W/scopes", "W/scopes/c", "W/scopes/c/messages", "W/scopes/c/read-state",
+			"W/unread", "W/members", "W/scopes", "W/scopes/c", "W/scopes/c/messages", "W/scopes/c/read-state",
 			"W/members/stranger/settings", "W/unread/totals?groupBy=tag", "W/events",
 		} {
 			h.refused(httpapi.CodeNotFound, "GET", path, h.member("stranger"), nil)

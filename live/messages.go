@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -92,7 +93,8 @@ func (s *Stream) watchMore(ctx context.Context, ids []string) error {
 	for _, m := range added {
 		s.members[m] = struct{}{}
 	}
-	return s.snapshots(ctx, added)
+	s.owe(0, added...)
+	return nil
 }
 
 func (s *Stream) unwatch(ids []string) {
@@ -104,13 +106,14 @@ func (s *Stream) unwatch(ids []string) {
 			delete(s.told, m)
 		}
 	}
-	rest := s.waiting[:0]
-	for _, m := range s.waiting {
-		if _, still := s.members[m]; still {
-			rest = append(rest, m)
-		}
-	}
-	s.waiting = rest
+	s.waiting = slices.DeleteFunc(s.waiting, func(m readstate.MemberID) bool {
+		_, still := s.members[m]
+		return !still
+	})
+	s.debts = slices.DeleteFunc(s.debts, func(d debt) bool {
+		_, still := s.members[d.member]
+		return !still
+	})
 }
 
 // subscribeAll begins to send message changes of scopes.

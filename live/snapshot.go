@@ -5,57 +5,85 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread"
 )
 
-// snapshots writes the whole present state of members, page by page. Those whose values cannot
-// be shown are told so and kept for later. When these are all members of the stream, the last
-// page carries the id to resume at: the commit of the first page, after which nothing has been
-// left out.
-func (s *Stream) snapshots(ctx context.Context, members []readstate.MemberID) error {
-	var from readstate.LSN
-	all := len(members) == len(s.members)
-	for i, m := range members {
-		last := all && i == len(members)-1 && len(s.waiting) == 0
-		at, err := s.snapshot(ctx, m, from, last)
-		if from == 0 {
-			from = at
-		}
-		switch {
-		case errors.Is(err, unread.ErrNotServable):
-			err = s.withhold(ctx, m)
-		case s.sub.Many && isUnknown(err):
-			s.watch.Remove(m)
-			delete(s.members, m)
-			err = s.refuse(ctx, Refused{
-				Code: codeNotFound, Detail: "unknown member", Members: []string{string(m)},
-			})
-		}
+// paymentWait bounds how long one of many members may keep the others waiting while its rows are
+// being loaded; it is tried again later.
+const paymentWait = 100 * time.Millisecond
+
+// owe puts members behind those who are owed something already.
+func (s *Stream) owe(since readstate.LSN, members ...readstate.MemberID) {
+	for _, m := range members {
+		s.debts = append(s.debts, debt{m, since})
+	}
+}
+
+// even reports that nobody is owed anything: only then may a position be given out, since a
+// client that resumed there would miss what is owed.
+func (s *Stream) even() bool { return len(s.debts) == 0 && len(s.waiting) == 0 }
+
+// pay serves the first debt. A member whose values cannot be shown is told so and kept for later.
+func (s *Stream) pay(ctx context.Context) error {
+	d := s.debts[0]
+	s.debts = s.debts[1:]
+	if _, still := s.members[d.member]; !still {
+		return nil
+	}
+	err := s.payOne(ctx, d)
+	switch {
+	case err == nil:
+		delete(s.told, d.member)
+		s.whole = s.whole && !s.even()
+	case errors.Is(err, unread.ErrNotServable):
+		return s.withhold(ctx, d.member)
+	case s.sub.Many && isUnknown(err):
+		s.watch.Remove(d.member)
+		delete(s.members, d.member)
+		return s.refuse(ctx, Refused{
+			Code: codeNotFound, Detail: "unknown member", Members: []string{string(d.member)},
+		})
+	}
+	return err
+}
+
+func (s *Stream) payOne(ctx context.Context, d debt) error {
+	if d.since > 0 {
+		reading, cancel := s.patience(ctx)
+		defer cancel()
+		c, err := s.sub.Workspace.Changed(reading, d.member, d.since)
 		if err != nil {
 			return err
 		}
+		if !c.Whole && d.since <= c.LSN {
+			return s.sendDeltas(ctx, c.Deltas)
+		}
 	}
-	return nil
+	return s.snapshot(ctx, d.member)
 }
 
-// snapshot writes the pages of one member and returns the commit of the first one. With last set
-// the last page carries the id: from, or that commit where from is zero.
-func (s *Stream) snapshot(
-	ctx context.Context, m readstate.MemberID, from readstate.LSN, last bool,
-) (readstate.LSN, error) {
-	var at readstate.LSN
+// patience is how long a read may wait for rows that are being loaded.
+func (s *Stream) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !s.sub.Many {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, paymentWait)
+}
+
+// snapshot writes the pages of one member. When everybody's state is sent anew and this member is
+// the last, the last page carries the id to resume at: the commit of the very first page, after
+// which nothing has been left out.
+func (s *Stream) snapshot(ctx context.Context, m readstate.MemberID) error {
 	for cursor := ""; ; {
-		page, err := s.sub.Workspace.Unread(ctx, m, cursor, s.hub.opts.PageRows)
+		page, err := s.page(ctx, m, cursor)
 		if err != nil {
-			return at, err
+			return err
 		}
-		if !page.State.Servable() {
-			return at, unread.ErrNotServable
-		}
-		if at == 0 {
-			at = page.LSN
+		if s.whole && s.from == 0 {
+			s.from = page.LSN
 		}
 		cursor = page.Next
 		body := NewPage(&page)
@@ -63,21 +91,29 @@ func (s *Stream) snapshot(
 			body.Member = string(m)
 		}
 		f := Frame{Event: EventSnapshot, Data: body}
-		if last && cursor == "" {
-			if from == 0 {
-				from = at
-			}
-			f.ID = strconv.FormatUint(uint64(from), 10)
+		if s.whole && s.even() && cursor == "" {
+			f.ID = strconv.FormatUint(uint64(s.from), 10)
 		}
 		if err := s.write(ctx, f); err != nil {
-			return at, err
+			return err
 		}
 		s.hub.counts.snapshots.Add(1)
 		if cursor == "" {
-			delete(s.told, m)
-			return at, nil
+			return nil
 		}
 	}
+}
+
+func (s *Stream) page(
+	ctx context.Context, m readstate.MemberID, cursor string,
+) (unread.RowPage, error) {
+	reading, cancel := s.patience(ctx)
+	defer cancel()
+	page, err := s.sub.Workspace.Unread(reading, m, cursor, s.hub.opts.PageRows)
+	if err == nil && !page.State.Servable() {
+		err = unread.ErrNotServable
+	}
+	return page, err
 }
 
 // withhold tells once that a member's values cannot be shown, and keeps the member for later.

@@ -42,11 +42,19 @@ type Stream struct {
 	members map[readstate.MemberID]struct{}
 	feed    *tidemark.Feed
 	parents map[readstate.ScopeID]readstate.ScopeID // of the subscribed threads
-
 	resumed bool
-	first   []unread.Delta       // what a resumed stream begins with
-	waiting []readstate.MemberID // still owed a snapshot: their values cannot be shown yet
+
+	debts   []debt               // members who are owed their state, served one after the other
+	waiting []readstate.MemberID // those whose values could not be shown, to be tried again
 	told    map[readstate.MemberID]unread.State
+	whole   bool          // the debts are of all members, nothing has been left out before
+	from    readstate.LSN // then: the commit of the first page
+}
+
+// debt is what a member is owed: what changed after since, or with zero a snapshot.
+type debt struct {
+	member readstate.MemberID
+	since  readstate.LSN
 }
 
 // sink writes frames, each within the hub's write timeout.
@@ -106,9 +114,12 @@ func (s *Stream) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.resume(ctx); err != nil {
+	since, err := s.resume(ctx)
+	if err != nil {
 		return err
 	}
+	s.owe(since, s.sub.Members...)
+	s.whole = !s.resumed
 	if !s.sub.Many && !s.resumed {
 		// The member must exist; a stream of many says so for each of them instead.
 		_, err := s.sub.Workspace.Summary(ctx, s.sub.Members[0])
@@ -134,29 +145,37 @@ func (s *Stream) Close() {
 	s.hub = nil
 }
 
-// resume asks what the member missed since the token. A token that is not ours, or one of a
-// newer database than this one, asks for a snapshot.
-func (s *Stream) resume(ctx context.Context) error {
+// resumeProbes bounds the members of whom a stream of many asks whether it can be resumed.
+const resumeProbes = 16
+
+// resume finds out whether the token is a position to go on from. One that is not ours, or of a
+// newer database than this one, is not, and brings a snapshot. A stream of many goes on if one
+// of its first members can.
+func (s *Stream) resume(ctx context.Context) (readstate.LSN, error) {
 	token, err := strconv.ParseUint(s.sub.Resume, 10, 64)
-	if s.sub.Resume == "" || err != nil {
-		return nil
+	if token == 0 || err != nil {
+		return 0, nil
 	}
 	since := readstate.LSN(token)
-	for _, m := range s.sub.Members {
+	for _, m := range s.sub.Members[:min(len(s.sub.Members), resumeProbes)] {
 		c, err := s.sub.Workspace.Changed(ctx, m, since)
 		switch {
 		case errors.Is(err, unread.ErrNotServable), s.sub.Many && isUnknown(err):
-			return nil
+			continue
 		case err != nil:
-			return err
-		case c.Whole || since > c.LSN:
-			s.first = nil
-			return nil
+			return 0, err
+		case since > c.LSN:
+			return 0, nil
+		case c.Whole && s.sub.Many:
+			continue // another one may go on
 		}
-		s.first = append(s.first, c.Deltas...)
+		s.resumed = !c.Whole
+		break
 	}
-	s.resumed = true
-	return nil
+	if !s.resumed {
+		return 0, nil
+	}
+	return since, nil
 }
 
 func isUnknown(err error) bool {
@@ -170,33 +189,28 @@ func (s *Stream) serve(ctx context.Context, to sink, commands <-chan command) er
 		Connection: s.id, Resumed: s.resumed,
 		HeartbeatSeconds: int(s.hub.opts.Heartbeat / time.Second),
 	}
-	if err := s.write(ctx, Frame{Event: EventHello, Data: hello}); err != nil {
-		return err
-	}
 	if s.resumed {
 		s.hub.counts.resumed.Add(1)
-		if err := s.sendDeltas(ctx, s.first); err != nil {
-			return err
-		}
-		s.first = nil
-	} else if err := s.snapshots(ctx, s.sub.Members); err != nil {
+	}
+	if err := s.write(ctx, Frame{Event: EventHello, Data: hello}); err != nil {
 		return err
 	}
 	return s.loop(ctx, commands)
 }
 
-// loop waits for whatever comes next. Everything is written from here.
+// loop waits for whatever comes next. Everything is written from here. Debts are served between
+// events, one member at a time, so that a stream of many stays attentive.
 func (s *Stream) loop(ctx context.Context, commands <-chan command) error {
-	clock := s.hub.opts.Clock
 	expired, stop := s.expiry()
 	defer stop()
+	beat := newAlarm(s.hub.opts.Clock, s.hub.opts.Heartbeat)
+	defer beat.stop()
+	retry := newAlarm(s.hub.opts.Clock, s.hub.opts.Retry)
+	defer retry.stop()
 	for {
-		beat, stopBeat := clock.NewTimer(s.hub.opts.Heartbeat)
-		var retry <-chan time.Time
-		stopRetry := func() {}
-		if len(s.waiting) > 0 {
-			retry, stopRetry = clock.NewTimer(s.hub.opts.Retry)
-		}
+		busy := closedIf(len(s.debts) > 0)
+		beat.arm(true)
+		retry.arm(len(s.waiting) > 0)
 		var err error
 		select {
 		case <-ctx.Done():
@@ -205,27 +219,66 @@ func (s *Stream) loop(ctx context.Context, commands <-chan command) error {
 			err = ErrDraining
 		case <-expired:
 			err = s.expire(ctx)
-		case <-beat:
+		case <-beat.rings:
+			beat.stop()
 			err = s.sink.beat(ctx)
-		case <-retry:
+		case <-retry.rings:
+			retry.stop()
 			owed := s.waiting
 			s.waiting = nil
-			err = s.snapshots(ctx, owed)
+			s.owe(0, owed...)
 		case <-s.watch.Lost():
-			err = s.again(ctx)
+			err = s.again()
 		case <-s.watch.Ready():
 			err = s.deltas(ctx)
 		case <-s.feed.Ready():
 			err = s.messages(ctx)
 		case c := <-commands:
 			err = s.obey(ctx, c)
+		case <-busy:
+			err = s.pay(ctx)
 		}
-		stopBeat()
-		stopRetry()
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// alarm is a timer that is set again only after it rang or was stopped.
+type alarm struct {
+	clock Clock
+	after time.Duration
+	rings <-chan time.Time // nil while not set
+	off   func()
+}
+
+func newAlarm(c Clock, after time.Duration) *alarm { return &alarm{clock: c, after: after} }
+
+func (a *alarm) arm(wanted bool) {
+	if wanted && a.rings == nil {
+		a.rings, a.off = a.clock.NewTimer(a.after)
+	}
+}
+
+func (a *alarm) stop() {
+	if a.rings != nil {
+		a.off()
+		a.rings = nil
+	}
+}
+
+var always = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// closedIf is a channel that is always ready, or never.
+func closedIf(ready bool) <-chan struct{} {
+	if ready {
+		return always
+	}
+	return nil
 }
 
 // expiry is when the token ends.
@@ -253,20 +306,14 @@ func (s *Stream) write(ctx context.Context, f Frame) error {
 	return nil
 }
 
-// deltas writes what changed, the values taken a few at a time right before they are written.
+// deltas writes some of what changed, the values taken right before they are written. When more
+// is left, the watch is ready again.
 func (s *Stream) deltas(ctx context.Context) error {
-	for {
-		taken := s.watch.Next(deltasAtOnce)
-		if len(taken) == 0 {
-			return nil
-		}
-		if err := s.sendDeltas(ctx, taken); err != nil {
-			return err
-		}
-	}
+	return s.sendDeltas(ctx, s.watch.Next(deltasAtOnce))
 }
 
-// sendDeltas writes deltas. The last one carries an id if nothing older is left to be sent.
+// sendDeltas writes deltas. The last one carries an id if nothing older is left to be sent, and
+// nobody is owed anything.
 func (s *Stream) sendDeltas(ctx context.Context, deltas []unread.Delta) error {
 	_, settled := s.watch.Settled()
 	for i := range deltas {
@@ -276,7 +323,7 @@ func (s *Stream) sendDeltas(ctx context.Context, deltas []unread.Delta) error {
 			body.Member = string(d.Member)
 		}
 		f := Frame{Event: EventUnread, Data: body}
-		if settled && len(s.waiting) == 0 && i == len(deltas)-1 {
+		if settled && s.even() && i == len(deltas)-1 {
 			f.ID = strconv.FormatUint(body.LSN, 10)
 		}
 		if err := s.write(ctx, f); err != nil {
@@ -287,7 +334,7 @@ func (s *Stream) sendDeltas(ctx context.Context, deltas []unread.Delta) error {
 }
 
 // again starts anew after the workspace's memory went.
-func (s *Stream) again(ctx context.Context) error {
+func (s *Stream) again() error {
 	s.watch.Close()
 	members := make([]readstate.MemberID, 0, len(s.members))
 	for m := range s.members {
@@ -298,6 +345,8 @@ func (s *Stream) again(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch again: %w", err)
 	}
-	s.watch, s.waiting = watch, nil
-	return s.snapshots(ctx, members)
+	s.watch, s.waiting, s.debts = watch, nil, nil
+	s.whole, s.from = true, 0
+	s.owe(0, members...)
+	return nil
 }

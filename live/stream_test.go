@@ -301,7 +301,10 @@ func TestStreamStartsAnewAfterMemoryWent(t *testing.T) {
 	to := &recorder{}
 	s.sink = to
 	old := s.watch
-	if err := s.again(ctx); err != nil {
+	if err := s.again(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.pay(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if s.watch == old || len(to.frames) != 2 {
@@ -337,7 +340,8 @@ func TestNoPositionWhileAMemberWaits(t *testing.T) {
 	defer s.Close()
 	to := &recorder{}
 	s.sink, s.waiting = to, []readstate.MemberID{"A"}
-	if err := s.snapshots(ctx, []readstate.MemberID{"B"}); err != nil {
+	s.debts = []debt{{member: "B"}}
+	if err := s.pay(ctx); err != nil {
 		t.Fatal(err)
 	}
 	b.post("c", 1)

@@ -109,7 +109,7 @@ func judge(t testing.TB, name string, ops []model.Op) {
 
 // covers: RT-036, RT-037, RT-041, RT-118, RT-138, RT-143, RT-232, RT-239
 func TestSeededHistories(t *testing.T) {
-	for seed := range histories(t, 90) {
+	for seed := range histories(t, 100) {
 		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 1, 80, model.FullMix()))
 	}
 }
@@ -117,7 +117,7 @@ func TestSeededHistories(t *testing.T) {
 // TestSeededPlainHistories leaves out what a hub of people has not, so that the rest meets more
 // often.
 func TestSeededPlainHistories(t *testing.T) {
-	for seed := range histories(t, 60) {
+	for seed := range histories(t, 100) {
 		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 2, 100, model.HubMix()))
 	}
 }

@@ -70,20 +70,29 @@ func (s *session) writeStates(ctx context.Context, c *facts.Changes) error {
 	if err := s.removeRows(ctx, c.GoneStates); err != nil {
 		return err
 	}
-	if err := execRows(ctx, s, upsertStates, c.States, bindState); err != nil {
-		return err
-	}
-	if err := execRows(ctx, s, upsertMemberships, c.States, bindMembership); err != nil {
-		return err
-	}
-	var chosen []facts.StateRow
+	var read, joined, chosen []facts.StateRow
 	var plain []facts.RowKey
 	for i := range c.States {
-		if hasSettings(&c.States[i]) {
-			chosen = append(chosen, c.States[i])
-		} else {
-			plain = append(plain, c.States[i].RowKey)
+		row := &c.States[i]
+		if row.Writes(facts.ReadPart) {
+			read = append(read, *row)
 		}
+		if row.Writes(facts.MembershipPart) {
+			joined = append(joined, *row)
+		}
+		switch {
+		case !row.Writes(facts.SettingsPart):
+		case hasSettings(row):
+			chosen = append(chosen, *row)
+		default:
+			plain = append(plain, row.RowKey)
+		}
+	}
+	if err := execRows(ctx, s, upsertStates, read, bindState); err != nil {
+		return err
+	}
+	if err := execRows(ctx, s, upsertMemberships, joined, bindMembership); err != nil {
+		return err
 	}
 	if err := execRows(ctx, s, removeSettings, plain, bindRow); err != nil {
 		return err

@@ -19,7 +19,7 @@ type placeMsg struct{ scope, id string }
 
 // fatesOf reads the log of one workspace.
 func fatesOf(j *journal, workspace string) *fates {
-	f := &fates{cuts: map[string][]*act{}, acts: map[placeMsg][]*act{}}
+	f := &fates{cuts: map[string][]*act{}, acts: map[placeMsg][]*act{}, mortal: map[string]bool{}}
 	j.each(func(a *act) {
 		if a.Workspace != workspace {
 			return
@@ -31,6 +31,9 @@ func fatesOf(j *journal, workspace string) *fates {
 		switch a.Kind {
 		case post:
 			f.posts = append(f.posts, a)
+			if a.Expires {
+				f.mortal[a.Answer.MessageID] = true
+			}
 		case rewind, trim:
 			f.cuts[a.Scope] = append(f.cuts[a.Scope], a)
 		case remove, move, edit:
@@ -71,7 +74,7 @@ func (f *fates) judge(born *act, scope, id string, seq uint64) verdict {
 			v.mustGo = v.mustGo || a.applied() && born.before(a)
 		}
 	}
-	v.mayDie = v.mayDie || born.Expires
+	v.mayDie = v.mayDie || f.mortal[id]
 	return v
 }
 

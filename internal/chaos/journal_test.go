@@ -36,6 +36,7 @@ const (
 	display       kind = "display"
 	observe       kind = "observe"
 	list          kind = "list"
+	again         kind = "again"
 )
 
 // act is one request of the load, or one item of a batch, with what is known of its fate. A
@@ -60,8 +61,10 @@ type act struct {
 	Through   uint64 // rewind, trim: a seq
 	Version   *uint64
 	Level     string
-	On        bool // visible, follow, block, archive
-	Counted   bool // move
+	On        bool   // visible, follow, block, archive
+	Counted   bool   // move
+	Original  *act   // again: what was sent and answered before
+	Threads   []*act // read: what was observed below, without answers of their own
 
 	Method, Path string
 	Body         json.RawMessage
@@ -207,6 +210,10 @@ func (j *journal) each(fn func(*act)) {
 	for _, a := range j.acts {
 		if len(a.Items) == 0 {
 			fn(a)
+			for _, t := range a.Threads {
+				t.Sent, t.Done, t.Status = a.Sent, a.Done, a.Status
+				fn(t)
+			}
 			continue
 		}
 		for _, item := range a.Items {

@@ -34,6 +34,7 @@ const (
 	// actsPerLife bounds the load between two kills. A kill that needs more is never reached.
 	actsPerLife = 5000
 
+	loaded    = "after the load"
 	restarted = "after the restart"
 	resolved  = "after everything was answered"
 	seedEnv   = "TIDEMARK_CHAOS_SEED"
@@ -148,12 +149,12 @@ func (s *siege) found() {
 	}
 }
 
-// load has every client act until the server is gone.
-func (s *siege) load() {
+// load has every client act until the server is gone; false when it is not after so many acts.
+func (s *siege) load(most int) bool {
 	s.t.Helper()
 	l := &life{wire: s.wire}
 	var acts atomic.Int64
-	acts.Store(actsPerLife)
+	acts.Store(int64(most))
 	var all sync.WaitGroup
 	for _, c := range s.clients {
 		all.Go(func() { c.run(s.t.Context(), l, &acts) })
@@ -164,18 +165,16 @@ func (s *siege) load() {
 			s.fail("under load", c.fault.Error())
 		}
 	}
-	if acts.Load() < 0 {
-		s.fail("under load", "the kill was never reached")
-	}
+	return l.down.Load()
 }
 
 // plan draws the next kill. Every place has its turn.
 func (s *siege) plan(n int) blow {
-	places := append([]place{answered, opening, loading}, inside...)
+	places := append([]place{answered, resting, opening, loading}, inside...)
 	turn := rand.New(rand.NewPCG(s.seed, uint64(1000+n/len(places)))).Perm(len(places))
 	b := blow{Place: places[turn[n%len(places)]]}
 	most := map[place]int{
-		answered: 200, opening: s.opened, loading: 600, writing: 400, answering: 150,
+		answered: 300, resting: 300, opening: s.opened, loading: 600, writing: 400, answering: 150,
 	}[b.Place]
 	if most == 0 {
 		most = 50
@@ -199,12 +198,23 @@ func (s *siege) strike(b blow) {
 		}
 		return
 	}
-	if b.Place == answered {
+	switch b.Place {
+	case resting:
+		if s.load(b.After) {
+			s.fail("under load", "the server died before its time")
+		}
+		s.judge(loaded)
+		s.server.strike()
+		s.bury()
+		return
+	case answered:
 		s.journal.alarmAfter(b.After, s.server.strike)
-	} else {
+	default:
 		s.server.arm(s.t, b)
 	}
-	s.load()
+	if !s.load(actsPerLife) {
+		s.fail("under load", "the kill was never reached")
+	}
 	s.bury()
 }
 
@@ -232,11 +242,14 @@ func (s *siege) fail(when string, faults ...string) {
 // Nothing acknowledged is lost by kill -9 wherever it strikes, nothing is there twice, and every
 // count is what a recount of the rows gives.
 func TestKills(t *testing.T) {
+	s := newSiege(t, uint64(number(t, seedEnv, 1)))
 	kills := quickKills
 	if os.Getenv("TIDEMARK_SOAK") != "" {
 		kills = soakKills
+		for _, w := range s.worlds {
+			w.floods = true
+		}
 	}
-	s := newSiege(t, uint64(number(t, seedEnv, 1)))
 	began := time.Now()
 	s.start(nil)
 	s.found()

@@ -108,8 +108,17 @@ func (c *client) post() *act {
 
 func (c *client) batch() *act { return c.collect(5+c.rng.IntN(30), "") }
 
-// flood makes a scope so long that taking it back needs several commits.
-func (c *client) flood() *act { return c.collect(550, pick(c.rng, c.owned)) }
+// flood makes a scope so long that taking it back needs several commits. That is for the soak:
+// such a log takes its time to be read again after every kill.
+func (c *client) flood() *act {
+	if !c.world.floods {
+		return nil
+	}
+	return c.collect(manyEntries, pick(c.rng, c.owned))
+}
+
+// manyEntries is more than one commit of a rewind or trim takes.
+const manyEntries = 550
 
 // collect makes a batch, of one scope or, without a name, of any.
 func (c *client) collect(n int, scope string) *act {
@@ -175,7 +184,7 @@ func (c *client) rewind() *act {
 	h := c.world.head(scope)
 	few := 1 + c.rng.Uint64N(8)
 	if c.chance(25) {
-		few = 1200
+		few = 2 * manyEntries
 	}
 	if h.seq == 0 {
 		return nil

@@ -129,8 +129,29 @@ func (c *client) read() *act {
 	} else {
 		body["readRevision"] = a.Revision
 	}
+	if below := c.below(a.Scope); below != "" && c.chance(20) {
+		t := c.act(read, "", "")
+		t.Member, t.Scope, t.Revision = a.Member, below, c.revision(below)
+		a.Threads = append(a.Threads, t)
+		body["threads"] = []map[string]any{{
+			"scope": below, "readRevision": t.Revision,
+			"expectedVersion": c.states[placeOf{t.Member, below}].Version,
+		}}
+	}
 	a.Body = encode(body)
 	return a
+}
+
+// below draws a thread of a channel, empty for none.
+func (c *client) below(channel string) string {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	for _, i := range c.rng.Perm(len(c.world.threads)) {
+		if t := c.world.threads[i]; t.parent == channel {
+			return t.id
+		}
+	}
+	return ""
 }
 
 func (c *client) readAll() *act {

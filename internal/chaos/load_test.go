@@ -23,6 +23,7 @@ type world struct {
 	tokens   map[string]string // of members
 	members  []string
 	channels []string // channels and dms
+	floods   bool
 
 	mu      sync.Mutex
 	heads   map[string]head
@@ -84,8 +85,8 @@ type client struct {
 	states  map[placeOf]readState // as they were answered last
 	lsn     uint64                // of the last answer
 
-	pending *act // of unknown fate
-	fault   error
+	done  []*act // newest answered acts with an operation id
+	fault error
 }
 
 // placeOf is a member in a scope.
@@ -117,10 +118,8 @@ func (c *client) do(ctx context.Context, w *wire, a *act) bool {
 	c.journal.send(a)
 	status, body, err := w.call(ctx, a.Token, a.Method, a.Path, a.Body)
 	if err != nil {
-		c.pending = a
 		return false
 	}
-	c.pending = nil
 	if err := c.journal.answer(a, status, body); err != nil {
 		c.fault = err
 		return true
@@ -129,18 +128,62 @@ func (c *client) do(ctx context.Context, w *wire, a *act) bool {
 	return true
 }
 
+// again sends an act that was answered once more, as a client does that lost the answer.
+func (c *client) again() *act {
+	if len(c.done) == 0 {
+		return nil
+	}
+	old := pick(c.rng, c.done)
+	a := c.act(again, old.Method, old.Path)
+	a.Token, a.Body, a.Original = old.Token, old.Body, old
+	a.Scope, a.Member = old.Scope, old.Member
+	return a
+}
+
+// learnAgain compares the second answer with the first.
+func (c *client) learnAgain(a *act) {
+	was, is := a.Original.Answer, a.Answer
+	same := a.applied() && is.Duplicate && is.MessageID == was.MessageID && is.Seq == was.Seq &&
+		is.ContentRevision == was.ContentRevision
+	if was.Channel != nil {
+		same = same && is.Channel != nil && *is.Channel == *was.Channel
+	}
+	if !same {
+		c.fault = fmt.Errorf("%s: not the answer of the first time: %s", a, a.Original)
+	}
+}
+
+// remember keeps an act that can be sent again. A send into a scope that is trimmed cannot: its
+// operation id may be gone with the message.
+func (c *client) remember(a *act) {
+	if a.OpID == "" || a.Kind == post && c.world.parent(a.Scope) == "" {
+		return
+	}
+	const kept = 50
+	if c.done = append(c.done, a); len(c.done) > kept {
+		c.done = slices.Delete(c.done, 0, 1)
+	}
+}
+
 // learn keeps what an answer says, and refuses answers that the load cannot deserve.
 func (c *client) learn(a *act) {
 	if !slices.Contains([]int{200, 201, 404, 409}, a.Status) {
 		c.fault = fmt.Errorf("%s: the load deserves no such answer", a)
 		return
 	}
-	if a.applied() && a.Answer.LSN > 0 {
+	if a.applied() && a.Answer.LSN > 0 && !a.Answer.Duplicate { // a receipt names its own LSN
 		if a.Answer.LSN < c.lsn {
 			c.fault = fmt.Errorf("%s: LSN went back from %d", a, c.lsn)
 			return
 		}
 		c.lsn = a.Answer.LSN
+	}
+	if a.Kind == again {
+		c.learnAgain(a)
+		return
+	}
+	if a.applied() {
+		c.remember(a)
 	}
 	parts := a.Items
 	if len(parts) == 0 {
@@ -213,6 +256,7 @@ var menu = []struct {
 	{3, (*client).move}, {4, (*client).join}, {3, (*client).leave}, {5, (*client).level},
 	{2, (*client).visible}, {5, (*client).follow}, {4, (*client).block}, {2, (*client).archive},
 	{1, (*client).display}, {3, (*client).thread}, {7, (*client).observe}, {3, (*client).list},
+	{3, (*client).again},
 }
 
 // next draws an act. What cannot be done now is drawn again.

@@ -145,6 +145,9 @@ func (c *choices) noteMove(a *act) {
 	if a.Kind != markUnread {
 		cur.high = max(cur.high, a.Revision)
 	}
+	if a.applied() && a.Kind == read && a.Answer.ReadState == nil {
+		cur.loose = true // read below its channel: the answer did not say what became of a mark
+	}
 	if a.unknown() && a.Kind != post {
 		cur.open = a
 		if len(a.Messages) > 0 {

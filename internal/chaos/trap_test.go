@@ -15,6 +15,8 @@ const (
 	// answered: from outside, once the judge holds so many answers. What the server does at that
 	// moment is chance.
 	answered place = "answered"
+	// resting: from outside, while nobody sends anything. The counts in memory are judged first.
+	resting place = "resting"
 	// opening: before one of the statements with which a process starts, migrations included.
 	opening place = "opening"
 	// loading: before a statement that reads, those of hydration among them.

@@ -35,6 +35,7 @@ class App {
       state: (s, reason) => this.connection(s, reason),
     });
     $("device").textContent = device;
+    if (matchMedia("(max-width: 44rem)").matches) this.toggleWhy(); // there is little room
   }
 
   async start() {

@@ -105,10 +105,10 @@ export function drawMessages(list, store, row, counted, { me, name, from, earlie
       li.dataset.face = face;
       const at = m.createdAt ? new Date(m.createdAt).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "";
       li.replaceChildren(
-        h("div", {}, h("span", { class: "by" }, m.author === me ? "You" : name(m.author)),
-          h("span", { class: "meta" }, `${at}${m.contentRevision ? ` · revision ${m.contentRevision}` : ""}${m.editedAt ? " · edited" : ""}`)),
-        h("div", { class: "text" }, m.payload?.text ?? "(no text)"),
-        h("button", { type: "button", class: "from", onclick: () => from(m) }, "Unread from here"));
+        h("div", { class: "top-line" }, h("span", { class: "by" }, m.author === me ? "You" : name(m.author)),
+          h("span", { class: "meta" }, `${at}${m.contentRevision ? ` · revision ${m.contentRevision}` : ""}${m.editedAt ? " · edited" : ""}`),
+          h("button", { type: "button", class: "from", onclick: () => from(m) }, "Unread from here")),
+        h("div", { class: "text" }, m.payload?.text ?? "(no text)"));
     });
 }
 
@@ -145,7 +145,7 @@ function point(row, x) {
 function directed(row, x) {
   if (row.type === "dm") return "In a direct message everything is directed at you.";
   if (row.attention === 0) return "None of it names you.";
-  const by = [x.direct && `${x.direct} by name`, x.everyone && `${x.everyone} as everyone`].filter(Boolean).join(", ");
+  const by = [x.direct && `${x.direct} by name`, row.attention > x.direct && `${row.attention - x.direct} as everyone`].filter(Boolean).join(", ");
   return `${plural(row.attention, "message")} directed at you (${by}).`;
 }
 
