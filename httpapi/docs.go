@@ -35,14 +35,17 @@ td:first-child{white-space:nowrap}
 {{range .Groups}}<h2 id="{{.Tag}}">{{.Tag}}</h2>
 {{range .Operations}}<h3 id="{{.ID}}">{{.Method}} {{.Path}}</h3>
 <p>{{.About}} {{.Needs}}</p>
-<table>{{range .Rows}}<tr><td>{{.What}}</td><td>{{.Type}}</td><td>{{.Doc}}</td></tr>{{end}}</table>
+<table>{{range .Rows}}
+<tr><td>{{.What}}</td><td>{{.Type}}</td><td>{{.Doc}}</td></tr>{{end}}</table>
 {{end}}{{end}}
 <h2 id="types">types</h2>
 {{range .Types}}<h3 id="type-{{.Name}}">{{.Name}}</h3>
-<table>{{range .Rows}}<tr><td><code>{{.What}}</code></td><td>{{.Type}}</td><td>{{.Doc}}</td></tr>{{end}}</table>
+<table>{{range .Rows}}
+<tr><td><code>{{.What}}</code></td><td>{{.Type}}</td><td>{{.Doc}}</td></tr>{{end}}</table>
 {{end}}
 <h2 id="errors">errors</h2>
-<table>{{range .Errors}}<tr><td><code>{{.Code}}</code></td><td>{{.Status}}</td><td>{{.Title}}</td></tr>{{end}}</table>
+<table>{{range .Errors}}
+<tr><td><code>{{.Code}}</code></td><td>{{.Status}}</td><td>{{.Title}}</td></tr>{{end}}</table>
 </body></html>
 `))
 

@@ -165,7 +165,7 @@ func (j *JWT) Authenticate(r *http.Request) (Principal, error) {
 		Role: role, Expires: c.ExpiresAt.Time, Token: string(sum[:16]),
 	}
 	if err := p.check(); err != nil {
-		return Principal{}, fmt.Errorf("%w: claims: %v", ErrUnauthenticated, err)
+		return Principal{}, fmt.Errorf("%w: claims: %s", ErrUnauthenticated, err.Error())
 	}
 	return p, nil
 }

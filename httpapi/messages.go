@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/live"
@@ -72,8 +74,8 @@ type MessageList struct {
 // MessagePage says what a page means for the reader.
 type MessagePage struct {
 	HasMore             bool    `json:"hasMore"`
-	ReadThroughRevision uint64  `json:"readThroughRevision,omitempty" doc:"Whoever has seen the page has read through this; on pages that reach the head"`
-	UnreadBefore        *uint64 `json:"unreadBefore,omitempty" doc:"The reader's unread messages before the page"`
+	ReadThroughRevision uint64  `json:"readThroughRevision,omitempty" doc:"On pages that reach the head"`
+	UnreadBefore        *uint64 `json:"unreadBefore,omitempty" doc:"The reader's own"`
 }
 
 type messageBody struct {
@@ -81,7 +83,7 @@ type messageBody struct {
 	Author           string          `json:"author,omitempty" doc:"A member may leave itself out"`
 	NotifyPrincipal  string          `json:"notifyPrincipal,omitempty"`
 	MessageID        string          `json:"messageId,omitempty"`
-	Kind             string          `json:"kind,omitempty" enum:"text,media,error,reasoning,tool,usage,metadata,prompt,system"`
+	Kind             messageKind     `json:"kind,omitempty"`
 	Readable         *bool           `json:"readable,omitempty"`
 	Mentions         []string        `json:"mentions,omitempty" maxItems:"1000"`
 	MentionsEveryone bool            `json:"mentionsEveryone,omitempty"`
@@ -95,6 +97,16 @@ type messageBody struct {
 	ExpiresAt        *strict.Time    `json:"expiresAt,omitempty"`
 }
 
+// messageKind is a kind of entry; facts knows which there are.
+type messageKind string
+
+// Schema implements huma.SchemaProvider.
+func (messageKind) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Enum: []any{
+		"text", "media", "error", "reasoning", "tool", "usage", "metadata", "prompt", "system",
+	}}
+}
+
 type observed struct {
 	ObservedRevision strict.Counter `json:"observedRevision"`
 }
@@ -103,7 +115,7 @@ type observed struct {
 func (b *messageBody) op(c *call, s readstate.ScopeID, create bool) (facts.Post, error) {
 	op := facts.Post{
 		Scope: s, OpID: b.OpID, Author: readstate.MemberID(b.Author),
-		Principal: readstate.MemberID(b.NotifyPrincipal), MessageID: b.MessageID, Kind: b.Kind,
+		Principal: readstate.MemberID(b.NotifyPrincipal), MessageID: b.MessageID, Kind: string(b.Kind),
 		Readable: b.Readable, Everyone: b.MentionsEveryone, Broadcast: b.Broadcast,
 		ReplyTo: b.ReplyTo, LocalID: b.LocalID, Baseline: b.Baseline, Silent: b.Silent,
 		Payload: b.Payload, ExpiresAt: b.ExpiresAt.Milliseconds(), CreateMembers: create,

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-im/tidemark/internal/apicheck"
 )
 
-// covers: RT-024 RT-364 RT-366 RT-370 RT-374 RT-381 RT-388 RT-389
+// covers: RT-024 RT-364 RT-370 RT-374 RT-388
 func TestWarmReadsRunNoStatements(t *testing.T) {
 	h := newHarness(t)
 	h.world("A", "B", "C")
@@ -55,7 +55,7 @@ func TestWarmReadsRunNoStatements(t *testing.T) {
 // aboutNames matches what the list of workspaces asks the store: names are no unread state.
 var aboutNames = regexp.MustCompile(`(?i)^(begin|rollback)|\bfrom workspaces\b`)
 
-// covers: RT-018 RT-363
+// covers: RT-018 RT-363 RT-402
 func TestWorkspaceListAsksMemory(t *testing.T) {
 	h := newHarness(t)
 	h.world("A", "B")
@@ -72,25 +72,40 @@ func TestWorkspaceListAsksMemory(t *testing.T) {
 	h.canary("B")
 }
 
-// covers: RT-371
-func TestDotOfAWorkspaceIsCheap(t *testing.T) {
+// Rows that were found read are not looked at again: a dot and a reconnect cost what is unread.
+//
+// covers: RT-371 RT-389
+func TestDotsAndReconnectsAreCheap(t *testing.T) {
 	h := newHarness(t)
 	h.world("A", "B")
-	for i := range 30 {
+	const scopes, unread, asked = 30, 5, 10
+	for i := range scopes {
 		h.channel(fmt.Sprint("s", i), "A", "B")
 	}
-	for i := range 15 {
+	for i := range unread {
 		h.post(fmt.Sprint("s", i), "A", nil)
 	}
-	h.want(200, "GET", "W/unread", h.member("B"), nil)
-	before := h.engine.Stats().CandidateChecks
-	const asked = 10
-	for range asked {
-		h.want(200, "GET", "/api/v1/workspaces", h.member("B"), nil)
+	b := h.member("B")
+	h.want(200, "GET", "W/unread", b, nil)
+	s := h.sse(b, "", "")
+	_, id := s.snapshot()
+	looks := func(fn func()) uint64 {
+		before := h.engine.Stats().CandidateChecks
+		for range asked {
+			fn()
+		}
+		return h.engine.Stats().CandidateChecks - before
 	}
-	if checks := h.engine.Stats().CandidateChecks - before; checks > 2*asked {
-		t.Errorf("%d rows were looked at for %d dots", checks, asked)
+	if n := looks(func() { h.want(200, "GET", "/api/v1/workspaces", b, nil) }); n > 2*asked {
+		t.Errorf("%d rows were looked at for %d dots", n, asked)
 	}
+	reconnect := func() { h.sse(b, "", id).next("hello").data.is(t, true, "resumed") }
+	var n uint64
+	ran := h.probe(func() { n = looks(reconnect) })
+	if len(ran) > 0 || n > 3*asked*unread {
+		t.Errorf("%d rows were looked at for %d reconnects, which ran %v", n, asked, ran)
+	}
+	h.canary("B")
 }
 
 // messageTables are what a message tail could be read from.
@@ -211,7 +226,7 @@ func (h *harness) hold() (release func()) {
 	})
 }
 
-// covers: RT-015 RT-368 RT-374 RT-376 RT-377 RT-378 RT-401
+// covers: RT-015 RT-367 RT-368 RT-374 RT-376 RT-377 RT-378 RT-401
 func TestWhatCannotBeShownIsWithheld(t *testing.T) {
 	clock := newHandClock()
 	h := newHarness(t, func(o *tidemark.Options, c *httpapi.Config) {

@@ -65,7 +65,7 @@ type ReadStateView struct {
 	ContentRevision uint64         `json:"contentRevision"`
 	ReadState       live.ReadState `json:"readState"`
 	Counts          Counts         `json:"counts"`
-	State           string         `json:"state,omitempty" enum:"hydrating,stale,unavailable" doc:"Why counts are empty"`
+	State           string         `json:"state,omitempty" enum:"hydrating,stale,unavailable"`
 	LSN             uint64         `json:"lsn"`
 }
 

@@ -166,7 +166,8 @@ func (s *Server) admit(c *call, rt *route) error {
 		return err
 	}
 	if err := c.who.check(); err != nil {
-		return fmt.Errorf("%w: %v", ErrUnauthenticated, err) // not a request that makes no sense
+		// Its cause must not be found: this is no request that makes no sense.
+		return fmt.Errorf("%w: %s", ErrUnauthenticated, err.Error())
 	}
 	if id, named := c.path["ws"]; named {
 		ws := readstate.WorkspaceID(id)

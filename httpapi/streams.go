@@ -12,8 +12,8 @@ import (
 
 type streamParams struct {
 	memberedParams
-	Members  []readstate.MemberID `query:"members" id:"member" max:"10000" doc:"Services: the members whose state to send. A resumed stream names the same ones"`
-	Messages []readstate.ScopeID  `query:"messages" id:"scope" max:"100" doc:"Scopes whose message changes to send"`
+	Members  []readstate.MemberID `query:"members" id:"member" max:"10000" doc:"Services: whose state to send"`
+	Messages []readstate.ScopeID  `query:"messages" id:"scope" max:"100" doc:"Scopes of message events"`
 	Resume   string               `query:"resume" doc:"The id of the last event seen"`
 }
 

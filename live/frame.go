@@ -49,7 +49,7 @@ type Refused struct {
 
 // ClientFrame is what a client may send on a socket. Each frame names one thing to do.
 type ClientFrame struct {
-	Watch       []string `json:"watch,omitempty" maxItems:"10000" doc:"Streams of many members: begin with these"`
+	Watch       []string `json:"watch,omitempty" maxItems:"10000" doc:"In streams of many members"`
 	Unwatch     []string `json:"unwatch,omitempty" maxItems:"10000"`
 	Subscribe   []string `json:"subscribe,omitempty" maxItems:"1000" doc:"Scopes whose messages to send"`
 	Unsubscribe []string `json:"unsubscribe,omitempty" maxItems:"1000"`

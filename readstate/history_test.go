@@ -107,8 +107,9 @@ func judge(t testing.TB, name string, ops []model.Op) {
 	t.Fatalf("%s: operation %d of\n%s%v", name, at+1, model.FormatOps(ops), err)
 }
 
-// covers: RT-036, RT-037, RT-041, RT-118, RT-138, RT-143, RT-232, RT-239
+// covers: RT-036, RT-037, RT-041, RT-138, RT-143
 func TestSeededHistories(t *testing.T) {
+	t.Parallel()
 	for seed := range histories(t, 100) {
 		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 1, 80, model.FullMix()))
 	}
@@ -117,6 +118,7 @@ func TestSeededHistories(t *testing.T) {
 // TestSeededPlainHistories leaves out what a hub of people has not, so that the rest meets more
 // often.
 func TestSeededPlainHistories(t *testing.T) {
+	t.Parallel()
 	for seed := range histories(t, 100) {
 		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 2, 100, model.HubMix()))
 	}
@@ -125,6 +127,7 @@ func TestSeededPlainHistories(t *testing.T) {
 // TestSeededBlockBorders plays histories in a channel whose revisions pass from one block of a
 // revision set to the next.
 func TestSeededBlockBorders(t *testing.T) {
+	t.Parallel()
 	const offset = readstate.BlockSize - 12
 	for seed := range histories(t, 3) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -187,6 +190,7 @@ func shift(op model.Op, n int) model.Op {
 
 // TestPropertyHistories draws histories through rapid, which makes a failing one short.
 func TestPropertyHistories(t *testing.T) {
+	t.Parallel()
 	steps := rapid.SliceOfN(rapid.Uint64(), 1, 60)
 	rapid.Check(t, func(t *rapid.T) {
 		var data []byte

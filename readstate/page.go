@@ -6,9 +6,12 @@ type Page struct {
 	LSN    LSN
 	Member MemberInfo
 	Blocks []MemberKey // whom the member blocks, complete on every page
-	Rows   []PageRow   // most recent activity first
-	Scopes []PageScope // each scope of Rows once, and the parents of its threads
-	Next   string      // where the next page starts; empty after the last
+	// LeftLSN is the commit in which the member last left a scope that they have not joined
+	// again; zero for none. Pages have no rows of such scopes.
+	LeftLSN LSN
+	Rows    []PageRow   // most recent activity first
+	Scopes  []PageScope // each scope of Rows once, and the parents of its threads
+	Next    string      // where the next page starts; empty after the last
 }
 
 // PageRow is one row of a page. Parent is the member's row in the thread's channel.

@@ -24,6 +24,8 @@ import (
 //
 // After every operation the machine is also held against the oracle, so each number in a file
 // is confirmed three times.
+//
+// covers: RT-116, RT-117, RT-118, RT-139, RT-157, RT-232, RT-237, RT-239
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

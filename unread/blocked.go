@@ -203,17 +203,6 @@ func (st *state) dropSide(e int32) {
 	}
 }
 
-func (st *state) dropPair(e int32, x readstate.MemberKey) bool {
-	side := st.entries.at(e).side
-	if side == none {
-		return false
-	}
-	pairs := st.sides.at(side)
-	before := len(*pairs)
-	*pairs = slices.DeleteFunc(*pairs, func(p pair) bool { return p.blocked == x })
-	return len(*pairs) < before
-}
-
 // writerRecord finds the slot's record of x for an event in which x writes or acts. It makes
 // one when x appears in the scope for the first time and the owner of some row here blocks x.
 // First says that x never did so before.

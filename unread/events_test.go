@@ -130,6 +130,24 @@ func TestLevels(t *testing.T) {
 	d.agree()
 }
 
+// Levels that end one after the other, for a reader whose clock once goes back.
+func TestLevelsEnd(t *testing.T) {
+	var now int64
+	d := newDesk(t, Config{Now: func() int64 { return now }}, append(room,
+		"create s2 channel", "join s2 A", "join s2 B", "level s1 B none until=10",
+		"level s2 B none until=20", "post s1 A", "post s2 A")...)
+	d.load("B")
+	for _, s := range []struct {
+		now   int64
+		shown uint64
+	}{{9_999, 0}, {10_000, 1}, {9_000, 1}, {19_999, 1}, {20_000, 2}, {10_000, 2}} {
+		now = s.now
+		if got := d.summary("B").Badge.Conversations; got != s.shown || d.dot("B") != (s.shown > 0) {
+			t.Errorf("at %d %d are shown, want %d", s.now, got, s.shown)
+		}
+	}
+}
+
 // covers: RT-155, RT-044
 func TestDotIsTheOr(t *testing.T) {
 	for bits := range 8 {

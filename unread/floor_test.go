@@ -56,3 +56,40 @@ func TestFloorEntersAnotherBlock(t *testing.T) {
 		t.Errorf("%d blocks of everyone left below the floor", n)
 	}
 }
+
+// A cursor that enters a block whose bits nobody needed so far brings them along.
+func TestCursorEntersAnotherBlock(t *testing.T) {
+	d := newDesk(t, Config{}, "create s1 channel", "join s1 A", "join s1 B")
+	d.facts.offset[1] = readstate.BlockSize - 3
+	d.do("post s1 A", "post s1 A", "post s1 A", "post s1 A", "post s1 A", "post s1 A everyone",
+		"post s1 A everyone", "remove s1 4", "remove s1 5")
+	d.load("B")
+	d.do("read s1 B 4 v=0")
+	if row := d.row("B", "s1"); row.Values != (readstate.Values{Unread: 2, Attention: 2}) {
+		t.Errorf("%+v", row.Values)
+	}
+	d.do("read s1 B 6 v=0", "remove s1 7")
+	if row := d.row("B", "s1"); row.Values != (readstate.Values{}) {
+		t.Errorf("%+v", row.Values)
+	}
+	d.agree()
+}
+
+// What a blocked writer mentions everyone in on the blocker's own behalf is neutral to them, and
+// is taken off once.
+func TestBlockedWriterOnTheBlockersBehalf(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "post s1 C", "block B A")...)
+	d.load("B")
+	d.do("post s1 A as=B everyone", "post s1 A everyone", "post s1 A as=B", "post s1 C everyone")
+	if row := d.row("B", "s1"); row.Values != (readstate.Values{Unread: 2, Attention: 1}) {
+		t.Errorf("%+v", row.Values)
+	}
+	d.do("remove s1 2", "edit s1 3", "edit s1 4 everyone")
+	d.agree()
+	d.do("trim s1 4")
+	d.agree()
+	w := d.space().st.scopes.at(d.space().st.scopeByID["s1"]).blocked[1]
+	if len(w.removed)+len(w.everyone) != 0 {
+		t.Errorf("what lies below the floor is kept: %+v", w)
+	}
+}

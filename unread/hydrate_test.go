@@ -265,6 +265,46 @@ func TestPageAheadOfTheApplier(t *testing.T) {
 	d.agree()
 }
 
+// A page of an LSN that was applied long ago is brought up to date from the ring.
+func TestPageBehindTheApplier(t *testing.T) {
+	d := newDesk(t, Config{}, room...)
+	d.r.HasUnread(testSpace, "B")
+	flight := func() (*job, readstate.Page) {
+		t.Helper()
+		j := d.r.queue.next()
+		req, _ := d.r.beginPage(j)
+		page, err := d.facts.Page(context.Background(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j, page
+	}
+	j, page := flight()
+	d.do("post s1 A", "post s1 A @B", "remove s1 1")
+	d.r.finishPage(j, page, nil)
+	if row := d.row("B", "s1"); row.Values != (readstate.Values{Unread: 1, Attention: 1}) {
+		t.Errorf("%+v", row.Values)
+	}
+	s := d.r.Stats()
+	if s.RingOverruns != 0 || s.Pages != 1 || s.RingEvents != 0 {
+		t.Errorf("%+v", s)
+	}
+	d.agree()
+	// A block on the way takes the page's worth: it has no pairs.
+	d.r.HasUnread(testSpace, "C")
+	j, page = flight()
+	d.do("block C A")
+	d.r.finishPage(j, page, nil)
+	if _, state := d.r.HasUnread(testSpace, "C"); state != Hydrating {
+		t.Errorf("state %s", state)
+	}
+	d.pump()
+	if got := d.unread("C", "s1"); got != 0 {
+		t.Errorf("%d unread, want 0", got)
+	}
+	d.agree()
+}
+
 // covers: RT-420
 func TestEviction(t *testing.T) {
 	d := newDesk(t, Config{MaxEntries: 2}, append(room, "join s1 D", "post s1 A")...)

@@ -58,6 +58,7 @@ func (r *Runtime) bring(
 	side := newState(r.cfg.MaxFirePerTick, &r.metrics.checks)
 	side.lsn, side.now = page.LSN, st.now
 	m := side.addMember(page.Member, page.Blocks)
+	side.members.at(m).gone = page.LeftLSN
 	for _, threads := range []bool{false, true} {
 		for i := range page.Scopes {
 			p := &page.Scopes[i]
@@ -125,6 +126,7 @@ func (r *Runtime) merge(
 		st.members.at(m).watchers = slices.Clone(ws.watches[id])
 	}
 	st.members.at(m).used = 1
+	st.members.at(m).gone = max(st.members.at(m).gone, from.gone)
 	slots := st.mergeScopes(side)
 	for _, e := range from.entries {
 		st.mergeRow(side, e, m, slots, told)

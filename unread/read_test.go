@@ -208,6 +208,10 @@ func TestChanged(t *testing.T) {
 	if got, _ := changed(d.facts.lsn); !slices.Equal(got, []string{"s2"}) {
 		t.Errorf("a row whose level will end: %v", got)
 	}
+	d.do("join s1 B", "post s4 A @B", "level s1 B mentions until=60")
+	if got, _ := changed(d.facts.lsn); !slices.Equal(got, []string{"s1", "s2", "s4"}) {
+		t.Errorf("rows whose level will end, and what inherits it: %v", got)
+	}
 	if _, whole := changed(d.facts.lsn + 1); !whole {
 		t.Error("a position of the future is resumed")
 	}

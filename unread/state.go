@@ -52,10 +52,10 @@ type member struct {
 	entries   []int32
 	blocks    []readstate.MemberKey // ascending
 	watchers  []*Watch
-	nextUntil int64 // the earliest end of a level that was not looked at yet, zero for none
-	gone      readstate.LSN
-	candidate int32  // list of rows that may be unread
-	used      uint32 // set by reads, cleared by the eviction hand; atomic
+	nextUntil int64         // the earliest end of a level that was not looked at yet, zero for none
+	gone      readstate.LSN // when a row went of which memory knows nothing
+	candidate int32         // list of rows that may be unread
+	used      uint32        // set by reads, cleared by the eviction hand; atomic
 	complete  bool
 }
 

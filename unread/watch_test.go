@@ -256,6 +256,47 @@ func TestBlockOfAWatchedMember(t *testing.T) {
 	d.agree()
 }
 
+// Whatever happens to the rows while they are read again after a block, the stream hears of it.
+func TestChangesDuringAReload(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "post s1 A")...)
+	w := d.watch("B")
+	d.do("block B A", "leave s1 B")
+	for range 2 {
+		if got := d.told(w); got != nil {
+			t.Errorf("told %v while the rows are being read", got)
+		}
+	}
+	if _, settled := w.Settled(); settled {
+		t.Error("settled with something held back")
+	}
+	for len(w.Ready()) > 0 {
+		<-w.Ready()
+	}
+	d.pump()
+	select {
+	case <-w.Ready():
+	default:
+		t.Error("not woken once the rows are there")
+	}
+	if got := d.told(w); !slices.Equal(got, []string{"B s1 removed"}) {
+		t.Errorf("told %v", got)
+	}
+	d.do("block B C", "create s2 channel", "join s2 B")
+	d.pump()
+	if got := d.told(w); !slices.Equal(got, []string{"B s2"}) {
+		t.Errorf("told %v of a scope that is new since", got)
+	}
+	if _, settled := w.Settled(); !settled {
+		t.Error("not settled")
+	}
+	d.do("block B D", "post s2 A")
+	w.Remove("B")
+	d.pump()
+	if got := d.told(w); got != nil {
+		t.Errorf("told %v of a member who is watched no more", got)
+	}
+}
+
 func TestWatchMembersComeAndGo(t *testing.T) {
 	d := newDesk(t, Config{MaxWatchMembers: 2, MaxEntries: 1}, room...)
 	w := d.watch("A", "B")

@@ -146,6 +146,11 @@ func (hh *household) page(next string, scopes []readstate.ScopeKey) readstate.Pa
 		}
 		p.Rows = append(p.Rows, out)
 	}
+	for _, state := range hh.states {
+		if !state.Row.Joined {
+			p.LeftLSN = max(p.LeftLSN, state.MembershipLSN)
+		}
+	}
 	return p
 }
 

@@ -23,6 +23,8 @@ var (
   FROM scope_memberships j CROSS JOIN scopes s
   WHERE j.member = ? AND j.joined = 1 AND j.scope > ? AND s.scope = j.scope
   ORDER BY j.scope LIMIT ?`)
+	selectLastLeft = query("page: last left", 0, `SELECT membership_lsn FROM scope_memberships
+  WHERE member = ? AND joined = 0 ORDER BY membership_lsn DESC LIMIT 1`)
 	selectParents = query("page: parents", 1,
 		`SELECT s.scope, s.parent FROM {keys} k CROSS JOIN scopes s WHERE s.scope = k.k1`)
 	selectPageRows = query("page: rows", 2,
@@ -89,6 +91,13 @@ func (p *pageReader) principal(ctx context.Context) error {
 	}
 	if len(members) > 0 {
 		p.page.Member = members[0]
+	}
+	err = p.s.each(ctx, selectLastLeft, 0, []any{number(p.q.Member)}, func(r *record) error {
+		p.page.LeftLSN = readstate.LSN(r.uint())
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	blocked, err := p.s.BlockedBy(ctx, []readstate.MemberKey{p.q.Member})
 	for _, b := range blocked {

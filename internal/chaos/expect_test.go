@@ -12,6 +12,8 @@ type fates struct {
 	cuts  map[string][]*act   // by scope: rewinds and trims
 	acts  map[placeMsg][]*act // by message: removes, moves, edits, in the order of sending
 	lsn   uint64              // highest that was answered
+
+	mortal map[string]bool // messages that expire, by id
 }
 
 // placeMsg is a message id in a scope.

@@ -194,7 +194,7 @@ func (c *client) rewind() *act {
 
 // trim spares the newest entries: those of sends under way are among them.
 func (c *client) trim() *act {
-	const spared = 60
+	const spared = 10
 	scope := pick(c.rng, c.owned)
 	h := c.world.head(scope)
 	if h.seq <= spared {

@@ -114,14 +114,17 @@ func difference(device, list map[string]row) string {
 	return ""
 }
 
+// brief is what a device and the list must agree on. How far the log has grown is no part of it:
+// an entry that counts for nobody here is no delta (RT-121), and a message is told by the
+// messages of a scope.
 func (r row) brief() string {
 	from := "none"
 	if r.ReadState.FromRevision != nil {
 		from = fmt.Sprint(*r.ReadState.FromRevision)
 	}
 	return fmt.Sprintf("{unread=%d attention=%d activity=%d shown=%t shownUnread=%d manual=%t "+
-		"level=%s archived=%t revision=%d read=%d version=%d from=%s}",
+		"level=%s archived=%t read=%d version=%d from=%s}",
 		r.Unread, r.Attention, r.Activity, r.Shown, r.ShownUnread, r.ManualUnread,
-		r.Notification, r.Archived, r.ContentRevision, r.ReadState.ReadRevision,
+		r.Notification, r.Archived, r.ReadState.ReadRevision,
 		r.ReadState.Version, from)
 }

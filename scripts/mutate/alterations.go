@@ -1,363 +1,63 @@
 package main
 
 import (
+	_ "embed" // the list of alterations
 	"fmt"
 	"strings"
 )
 
-// alteration replaces Old, which occurs once in the file, by New. Rule says what it breaks.
-// Unseen is the reason why no test can notice, for those that change nothing observable.
+//go:embed alterations.txt
+var list string
+
+// alteration replaces old, which occurs once in the file, by new. The rule is what it breaks,
+// unseen the reason why no test can notice, for those that change nothing observable.
 type alteration struct {
-	File, Rule, Old, New string
-	Unseen               string
+	file, rule, old, new string
+	unseen               string
 }
 
 func (a alteration) String() string {
 	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	return fmt.Sprintf("%s: %s: %q -> %q", a.File, a.Rule, flat(a.Old), flat(a.New))
+	return fmt.Sprintf("%s: %s: %q -> %q", a.file, a.rule, flat(a.old), flat(a.new))
 }
 
-var alterations = []alteration{
-	// The point.
-	{File: "row.go", Rule: "the point is at least the floor", Old: "return max(floor, base)", New: "return base"},
-	{File: "row.go", Rule: "the point is at least the floor", Old: "return max(floor, base)", New: "return min(floor, base)"},
-	{File: "row.go", Rule: "the point is at least the effective revision less one", Old: "base = max(base, r.Effective-1)", New: "base = min(base, r.Effective-1)"},
-	{File: "row.go", Rule: "the point is at least the effective revision less one", Old: "base = max(base, r.Effective-1)", New: "base = max(base, r.Effective)"},
-	{File: "row.go", Rule: "a row without an effective revision begins at zero", Old: "if r.Effective > 0 {", New: "if true {"},
-	{File: "row.go", Rule: "a mark's start lowers the point", Old: "base = min(base, r.Manual.From-1)", New: "base = max(base, r.Manual.From-1)"},
-	{File: "row.go", Rule: "a mark's start lowers the point to just below it", Old: "base = min(base, r.Manual.From-1)", New: "base = min(base, r.Manual.From)"},
-	{File: "row.go", Rule: "a mark's start never raises the point", Old: "base = min(base, r.Manual.From-1)", New: "base = r.Manual.From-1"},
-	{File: "row.go", Rule: "a start counts only while the mark is set", Old: "if r.Manual.Set && r.Manual.From > 0 {", New: "if r.Manual.From > 0 {",
-		Unseen: "a mark that is not set has no start: change stores both at once"},
-	{File: "row.go", Rule: "a mark without a start moves no point", Old: "if r.Manual.Set && r.Manual.From > 0 {", New: "if r.Manual.Set {",
-		Unseen: "without a start the lower of the two is the cursor: zero less one is the largest number"},
-	{File: "row.go", Rule: "formulas begin at the floor when the point lies below", Old: "return max(p.E, floor)", New: "return p.E"},
-	{File: "row.go", Rule: "formulas begin at the point when it lies above the floor", Old: "return max(p.E, floor)", New: "return floor"},
-	{File: "row.go", Rule: "formulas begin at the higher of point and floor", Old: "return max(p.E, floor)", New: "return min(p.E, floor)"},
+// parse reads a list; its first lines say how it is written.
+func parse(text string) ([]alteration, error) {
+	var all []alteration
+	for i, line := range strings.Split(text, "\n") {
+		mark, rest, _ := strings.Cut(line, " ")
+		if mark == "" || strings.HasPrefix(mark, "#") {
+			continue
+		}
+		if mark == "@" {
+			file, rule, ok := strings.Cut(rest, ": ")
+			if !ok {
+				return nil, fmt.Errorf("alterations.txt:%d: a file and a rule are needed", i+1)
+			}
+			all = append(all, alteration{file: file, rule: rule})
+			continue
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("alterations.txt:%d: a line before the first alteration", i+1)
+		}
+		a := &all[len(all)-1]
+		switch mark {
+		case "-":
+			a.old = joined(a.old, rest)
+		case "+":
+			a.new = joined(a.new, rest)
+		case "=":
+			a.unseen = rest
+		default:
+			return nil, fmt.Errorf("alterations.txt:%d: no line begins with %q", i+1, mark)
+		}
+	}
+	return all, nil
+}
 
-	// The mark.
-	{File: "row.go", Rule: "a stored change raises the version by one", Old: "m.Set, m.From, m.Version = set, from, m.Version+1", New: "m.Set, m.From = set, from"},
-	{File: "row.go", Rule: "a stored change raises the version by one", Old: "m.Version+1", New: "m.Version+2"},
-	{File: "row.go", Rule: "the same mark changes nothing", Old: "if m.Set == set && m.From == from {\n\t\treturn false", New: "if false {\n\t\treturn false"},
-	{File: "row.go", Rule: "another start is a change", Old: "if m.Set == set && m.From == from {", New: "if m.Set == set {"},
-	{File: "row.go", Rule: "another flag is a change", Old: "if m.Set == set && m.From == from {", New: "if m.From == from {"},
-	{File: "row.go", Rule: "the start is stored", Old: "m.Set, m.From, m.Version = set, from, m.Version+1", New: "m.Set, m.Version = set, m.Version+1"},
-
-	// Reading.
-	{File: "cursor.go", Rule: "a read beyond the head is refused", Old: "if c.Revision > head {", New: "if c.Revision > head+1 {"},
-	{File: "cursor.go", Rule: "a read to the head is accepted", Old: "if c.Revision > head {", New: "if c.Revision >= head {"},
-	{File: "cursor.go", Rule: "reads only advance", Old: "if c.Revision > r.Read {", New: "if c.Revision != r.Read {"},
-	{File: "cursor.go", Rule: "a stale read changes nothing", Old: "if c.Revision > r.Read {", New: "if c.Revision >= r.Read {"},
-	{File: "cursor.go", Rule: "a read that advances is applied", Old: "r.Read, out = c.Revision, Applied", New: "r.Read = c.Revision"},
-	{File: "cursor.go", Rule: "an entitled read clears the mark", Old: "if r.clears(c) && r.Manual.change(false, 0) {", New: "if false && r.clears(c) && r.Manual.change(false, 0) {"},
-	{File: "cursor.go", Rule: "only an entitled read clears the mark", Old: "if r.clears(c) && r.Manual.change(false, 0) {", New: "if r.Manual.change(false, 0) {"},
-	{File: "cursor.go", Rule: "a read that clears is applied", Old: "r.Manual.change(false, 0) {\n\t\tout = Applied", New: "r.Manual.change(false, 0) {\n\t\tout = max(out, Unchanged)"},
-	{File: "cursor.go", Rule: "only a mark that is set can be cleared", Old: "if !r.Manual.Set || c.Revision < r.Manual.From {", New: "if c.Revision < r.Manual.From {",
-		Unseen: "clearing a mark that is not set stores nothing: change says so"},
-	{File: "cursor.go", Rule: "a read has to cover the mark's start", Old: "|| c.Revision < r.Manual.From {", New: "|| false {"},
-	{File: "cursor.go", Rule: "a read through the start covers it", Old: "|| c.Revision < r.Manual.From {", New: "|| c.Revision <= r.Manual.From {"},
-	{File: "cursor.go", Rule: "without a version only a trusted read clears", Old: "return c.Trusted", New: "return true"},
-	{File: "cursor.go", Rule: "without a version a trusted read clears", Old: "return c.Trusted", New: "return false"},
-	{File: "cursor.go", Rule: "a read names the current version", Old: "return *c.Version == r.Manual.Version", New: "return true"},
-	{File: "cursor.go", Rule: "a read names the current version", Old: "return *c.Version == r.Manual.Version", New: "return *c.Version <= r.Manual.Version"},
-	{File: "cursor.go", Rule: "trust does not replace a wrong version", Old: "return *c.Version == r.Manual.Version", New: "return c.Trusted || *c.Version == r.Manual.Version"},
-	{File: "cursor.go", Rule: "a mark from beyond the head is refused", Old: "if c.From > head {", New: "if c.From > head+1 {"},
-	{File: "cursor.go", Rule: "a mark from the head is accepted", Old: "if c.From > head {", New: "if c.From >= head && head > 0 {"},
-	{File: "cursor.go", Rule: "marking is compare-and-set", Old: "if c.Version != nil && *c.Version != r.Manual.Version {", New: "if false {"},
-	{File: "cursor.go", Rule: "marking is compare-and-set", Old: "if c.Version != nil && *c.Version != r.Manual.Version {", New: "if c.Version != nil && *c.Version < r.Manual.Version {"},
-	{File: "cursor.go", Rule: "marking stores the start", Old: "r.Manual.change(true, c.From)", New: "r.Manual.change(true, 0)"},
-	{File: "cursor.go", Rule: "marking sets the mark", Old: "r.Manual.change(true, c.From)", New: "r.Manual.change(c.From > 0, c.From)"},
-	{File: "cursor.go", Rule: "marking leaves the cursor", Old: "if r.Manual.change(true, c.From) {", New: "if r.Manual.change(true, c.From) {\n\t\tr.Read = min(r.Read, max(c.From, 1)-1)"},
-
-	// Sessions.
-	{File: "cursor.go", Rule: "only sessions settle", Old: "if t != Session || unread != 0 || r.Read >= head {", New: "if unread != 0 || r.Read >= head {"},
-	{File: "cursor.go", Rule: "only what leaves nothing unread settles", Old: "if t != Session || unread != 0 || r.Read >= head {", New: "if t != Session || r.Read >= head {"},
-	{File: "cursor.go", Rule: "at the head there is nothing to settle", Old: "if t != Session || unread != 0 || r.Read >= head {", New: "if t != Session || unread != 0 {"},
-	{File: "cursor.go", Rule: "settling moves the cursor to the head", Old: "\tr.Read = head\n", New: "\tr.Read = head - 1\n"},
-	{File: "cursor.go", Rule: "settling keeps the mark", Old: "\tr.Read = head\n", New: "\tr.Read = head\n\tr.Manual.change(false, 0)\n"},
-	{File: "vocabulary.go", Rule: "nobody is neutral in a session", Old: "return t != Session }", New: "return true }"},
-	{File: "vocabulary.go", Rule: "writers are neutral outside sessions", Old: "return t != Session }", New: "return t == Channel }"},
-
-	// Activity.
-	{File: "cursor.go", Rule: "an activity read beyond the latest is refused", Old: "if q > latest {", New: "if q > latest+1 {"},
-	{File: "cursor.go", Rule: "an activity read to the latest is accepted", Old: "if q > latest {", New: "if q >= latest && q > 0 {"},
-	{File: "cursor.go", Rule: "activity reads only advance", Old: "if q <= r.Activity.Read {", New: "if q == r.Activity.Read {"},
-	{File: "cursor.go", Rule: "a stale activity read changes nothing", Old: "if q <= r.Activity.Read {", New: "if q < r.Activity.Read {"},
-	{File: "cursor.go", Rule: "an activity read stores the signal rank", Old: "SignalAt: c.Signal, ActorAt", New: "SignalAt: r.Activity.SignalAt, ActorAt"},
-	{File: "cursor.go", Rule: "an activity read stores the actor rank", Old: "ActorAt: c.Actor, Targets", New: "ActorAt: r.Activity.ActorAt, Targets"},
-	{File: "cursor.go", Rule: "an activity read crosses deliveries", Old: "Targets: r.Activity.Targets - c.Targets,", New: "Targets: r.Activity.Targets,"},
-	{File: "cursor.go", Rule: "an activity read crosses no more than there is", Old: "if c.Targets > r.Activity.Targets {", New: "if false {"},
-	{File: "cursor.go", Rule: "only targeted scopes count deliveries of activity", Old: "one(t.Targeted() && highSignal && recipient && !actor)", New: "one(highSignal && recipient && !actor)"},
-	{File: "cursor.go", Rule: "low-signal activity never counts", Old: "one(t.Targeted() && highSignal && recipient && !actor)", New: "one(t.Targeted() && recipient && !actor)"},
-	{File: "cursor.go", Rule: "activity counts for its recipients", Old: "one(t.Targeted() && highSignal && recipient && !actor)", New: "one(t.Targeted() && highSignal && !actor)"},
-	{File: "cursor.go", Rule: "activity does not count for its actor", Old: "one(t.Targeted() && highSignal && recipient && !actor)", New: "one(t.Targeted() && highSignal && recipient)"},
-
-	// What a message is to a member.
-	{File: "message.go", Rule: "a message is neutral to its author", Old: "t.NeutralWriters() && (r.Author || r.Principal)", New: "t.NeutralWriters() && r.Principal"},
-	{File: "message.go", Rule: "a message is neutral to its principal", Old: "t.NeutralWriters() && (r.Author || r.Principal)", New: "t.NeutralWriters() && r.Author"},
-	{File: "message.go", Rule: "neutrality does not hold in sessions", Old: "t.NeutralWriters() && (r.Author || r.Principal)", New: "(r.Author || r.Principal)"},
-	{File: "message.go", Rule: "in a targeted scope only recipients are named", Old: "if t.Targeted() && !r.Recipient {", New: "if false {"},
-	{File: "message.go", Rule: "elsewhere a name needs no delivery", Old: "if t.Targeted() && !r.Recipient {", New: "if !r.Recipient {"},
-	{File: "message.go", Rule: "a name counts where everyone is not mentioned", Old: "return r.Named && !everyone && !r.Neutral(t)", New: "return r.Named && !r.Neutral(t)"},
-	{File: "message.go", Rule: "a neutral member is not directed at", Old: "return r.Named && !everyone && !r.Neutral(t)", New: "return r.Named && !everyone"},
-	{File: "message.go", Rule: "only the named are directed at", Old: "return r.Named && !everyone && !r.Neutral(t)", New: "return !everyone && !r.Neutral(t)"},
-	{File: "message.go", Rule: "a delivery does not count for a neutral member", Old: "return t.Targeted() && r.Recipient && !r.Neutral(t)", New: "return t.Targeted() && r.Recipient"},
-	{File: "message.go", Rule: "deliveries count in targeted scopes", Old: "return t.Targeted() && r.Recipient && !r.Neutral(t)", New: "return r.Recipient && !r.Neutral(t)"},
-	{File: "message.go", Rule: "only recipients have deliveries", Old: "return t.Targeted() && r.Recipient && !r.Neutral(t)", New: "return t.Targeted() && !r.Neutral(t)"},
-
-	// A row's counters.
-	{File: "message.go", Rule: "a post to everyone counts on neutral rows", Old: "p.OwnEveryone += one(r.Neutral(t) && m.Everyone)", New: "p.OwnEveryone += 0"},
-	{File: "message.go", Rule: "a post to everyone counts on neutral rows only", Old: "p.OwnEveryone += one(r.Neutral(t) && m.Everyone)", New: "p.OwnEveryone += one(m.Everyone)"},
-	{File: "message.go", Rule: "only a post to everyone counts as one", Old: "p.OwnEveryone += one(r.Neutral(t) && m.Everyone)", New: "p.OwnEveryone += one(r.Neutral(t))"},
-	{File: "message.go", Rule: "a post counts for those it names", Old: "\tp.Direct += one(direct(t, r, m.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "a post counts for its recipients", Old: "\tp.Targets += one(target(t, r))\n", New: ""},
-	{File: "message.go", Rule: "a removal below the point changes nothing", Old: "if m.Revision <= p.Base(floor) {", New: "if false {"},
-	{File: "message.go", Rule: "a removal at the point changes nothing", Old: "if m.Revision <= p.Base(floor) {", New: "if m.Revision < p.Base(floor) {"},
-	{File: "message.go", Rule: "a removal just above the point counts", Old: "if m.Revision <= p.Base(floor) {", New: "if m.Revision <= p.Base(floor)+1 {"},
-	{File: "message.go", Rule: "a removal is compared with the higher of point and floor", Old: "if m.Revision <= p.Base(floor) {", New: "if m.Revision <= p.E {"},
-	{File: "message.go", Rule: "a removal counts on neutral rows", Old: "\tp.OwnRemoved += one(neutral)\n", New: ""},
-	{File: "message.go", Rule: "a removal counts on neutral rows only", Old: "\tp.OwnRemoved += one(neutral)\n", New: "\tp.OwnRemoved++\n"},
-	{File: "message.go", Rule: "a removal takes an own mention of everyone back", Old: "\tp.OwnEveryone -= one(neutral && m.Everyone)\n", New: ""},
-	{File: "message.go", Rule: "a removal takes a name back", Old: "\tp.Direct -= one(direct(t, r, m.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "a removal takes a delivery back", Old: "\tp.Targets -= one(target(t, r))\n", New: ""},
-	{File: "message.go", Rule: "an edit below the point changes nothing", Old: "if before.Revision <= p.Base(floor) {", New: "if false {"},
-	{File: "message.go", Rule: "an edit at the point changes nothing", Old: "if before.Revision <= p.Base(floor) {", New: "if before.Revision < p.Base(floor) {"},
-	{File: "message.go", Rule: "an edit just above the point counts", Old: "if before.Revision <= p.Base(floor) {", New: "if before.Revision <= p.Base(floor)+1 {"},
-	{File: "message.go", Rule: "an edit is compared with the higher of point and floor", Old: "if before.Revision <= p.Base(floor) {", New: "if before.Revision <= p.E {"},
-	{File: "message.go", Rule: "an edit to everyone counts on neutral rows", Old: "\tp.OwnEveryone += one(is.Neutral(t) && after.Everyone)\n", New: ""},
-	{File: "message.go", Rule: "an edit from everyone counts on neutral rows", Old: "\tp.OwnEveryone -= one(was.Neutral(t) && before.Everyone)\n", New: ""},
-	{File: "message.go", Rule: "an edit counts for those it names", Old: "\tp.Direct += one(direct(t, is, after.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "an edit counts for those it no longer names", Old: "\tp.Direct -= one(direct(t, was, before.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "an edit looks at the names before", Old: "\tp.Direct -= one(direct(t, was, before.Everyone))\n", New: "\tp.Direct -= one(direct(t, is, before.Everyone))\n"},
-	{File: "message.go", Rule: "an edit looks at the names after", Old: "\tp.Direct += one(direct(t, is, after.Everyone))\n", New: "\tp.Direct += one(direct(t, was, after.Everyone))\n"},
-
-	// A pair's counters.
-	{File: "message.go", Rule: "an overlap is counted", Old: "\tb.Overlap += one(r.Neutral(t))\n", New: ""},
-	{File: "message.go", Rule: "only messages on the blocker's behalf overlap", Old: "\tb.Overlap += one(r.Neutral(t))\n", New: "\tb.Overlap++\n"},
-	{File: "message.go", Rule: "names by a blocked author are counted", Old: "\tb.Direct += one(direct(t, r, m.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "deliveries by a blocked author are counted", Old: "\tb.Targets += one(target(t, r))\n", New: ""},
-	{File: "message.go", Rule: "mentions of everyone by a blocked author are counted", Old: "\tb.Everyone += one(m.Everyone && !r.Neutral(t))\n", New: ""},
-	{File: "message.go", Rule: "but not those on the blocker's behalf", Old: "\tb.Everyone += one(m.Everyone && !r.Neutral(t))\n", New: "\tb.Everyone += one(m.Everyone)\n"},
-	{File: "message.go", Rule: "a removal below the base leaves a pair", Old: "\tif !above {\n\t\treturn\n\t}\n\tb.Removed++", New: "\tb.Removed++"},
-	{File: "message.go", Rule: "a removal counts on a pair", Old: "\tb.Removed++\n", New: ""},
-	{File: "message.go", Rule: "a removal ends an overlap", Old: "\tb.Overlap -= one(r.Neutral(t))\n", New: ""},
-	{File: "message.go", Rule: "a removal takes a pair's name back", Old: "\tb.Direct -= one(direct(t, r, m.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "a removal takes a pair's delivery back", Old: "\tb.Targets -= one(target(t, r))\n", New: ""},
-	{File: "message.go", Rule: "a removal takes a pair's mention of everyone back", Old: "\tb.Everyone -= one(m.Everyone && !r.Neutral(t))\n", New: ""},
-	{File: "message.go", Rule: "an edit below the base leaves a pair", Old: "\tif !above {\n\t\treturn\n\t}\n\tb.Direct += one(direct(t, is, after.Everyone))", New: "\tb.Direct += one(direct(t, is, after.Everyone))"},
-	{File: "message.go", Rule: "an edit counts a pair's new name", Old: "\tb.Direct += one(direct(t, is, after.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "an edit takes a pair's old name back", Old: "\tb.Direct -= one(direct(t, was, before.Everyone))\n", New: ""},
-	{File: "message.go", Rule: "an edit counts a pair's new mention of everyone", Old: "\tb.Everyone += one(after.Everyone && !is.Neutral(t))\n", New: ""},
-	{File: "message.go", Rule: "an edit takes a pair's old mention of everyone back", Old: "\tb.Everyone -= one(before.Everyone && !was.Neutral(t))\n", New: ""},
-	{File: "event.go", Rule: "a stored pair counts removals above the base", Old: "out.Removed += one(r > base)", New: "out.Removed += one(r >= base)"},
-	{File: "event.go", Rule: "a stored pair counts removals above the base only", Old: "out.Removed += one(r > base)", New: "out.Removed += one(r > 0)"},
-	{File: "event.go", Rule: "a stored pair counts mentions of everyone above the base only", Old: "one(e.Revision > base && !(t.NeutralWriters() && e.Principal == owner))", New: "one(!(t.NeutralWriters() && e.Principal == owner))"},
-	{File: "event.go", Rule: "a stored pair leaves out what was sent on the blocker's behalf", Old: "one(e.Revision > base && !(t.NeutralWriters() && e.Principal == owner))", New: "one(e.Revision > base)"},
-	{File: "event.go", Rule: "in a session that exception does not apply", Old: "one(e.Revision > base && !(t.NeutralWriters() && e.Principal == owner))", New: "one(e.Revision > base && e.Principal != owner)"},
-	{File: "event.go", Rule: "a stored pair carries the overlap", Old: "AuthorAt: p.AuthorAt, Overlap: p.Overlap,", New: "AuthorAt: p.AuthorAt,"},
-	{File: "event.go", Rule: "a stored pair carries the rank", Old: "AuthorAt: p.AuthorAt, Overlap: p.Overlap,", New: "Overlap: p.Overlap,"},
-	{File: "event.go", Rule: "a stored pair carries the actor rank", Old: "ActorHead: p.Other.ActorHead, ActorAt: p.ActorAt,", New: "ActorHead: p.Other.ActorHead,"},
-
-	// Moves.
-	{File: "move.go", Rule: "a lower target is a move down", Old: "if to < p.E {", New: "if to+1 < p.E {"},
-	{File: "move.go", Rule: "only the head needs no rows", Old: "AtHead: to >= head && to != p.E}", New: "AtHead: to+1 >= head && to != p.E}"},
-	{File: "move.go", Rule: "a move that goes nowhere is not to the head", Old: "AtHead: to >= head && to != p.E}", New: "AtHead: to >= head}"},
-	{File: "move.go", Rule: "the head needs no rows", Old: "AtHead: to >= head && to != p.E}", New: "AtHead: false}"},
-	{File: "move.go", Rule: "a tombstone is crossed as own removed", Old: "c.OwnRemoved += one(neutral)", New: "c.OwnRemoved += 0"},
-	{File: "move.go", Rule: "only an own tombstone is crossed", Old: "c.OwnRemoved += one(neutral)", New: "c.OwnRemoved++"},
-	{File: "move.go", Rule: "a tombstone crosses nothing else", Old: "c.OwnRemoved += one(neutral)\n\t\treturn", New: "c.OwnRemoved += one(neutral)"},
-	{File: "move.go", Rule: "an own mention of everyone is crossed", Old: "\tc.OwnEveryone += one(neutral && m.Everyone)\n", New: "\t_ = neutral\n"},
-	{File: "move.go", Rule: "names are crossed", Old: "\tc.Direct += one(direct(t, r, m.Everyone))\n", New: ""},
-	{File: "move.go", Rule: "deliveries are crossed", Old: "\tc.Targets += one(target(t, r))\n", New: ""},
-	{File: "move.go", Rule: "at the head the author rank is the author head", Old: "AuthorRank: w.AuthorHead, ", New: ""},
-	{File: "move.go", Rule: "at the head the principal rank is the principal head", Old: ", PrincipalRank: w.PrincipalHead}", New: "}"},
-	{File: "move.go", Rule: "at the head the counters are zero", Old: "*p = Point{E: head, AuthorRank: w.AuthorHead, PrincipalRank: w.PrincipalHead}", New: "p.E, p.AuthorRank, p.PrincipalRank = head, w.AuthorHead, w.PrincipalHead"},
-	{File: "move.go", Rule: "a move stores both ranks", Old: "next.AuthorRank, next.PrincipalRank = at.Author, at.Principal", New: "next.PrincipalRank = at.Principal"},
-	{File: "move.go", Rule: "a move stores both ranks", Old: "next.AuthorRank, next.PrincipalRank = at.Author, at.Principal", New: "next.AuthorRank = at.Author"},
-	{File: "move.go", Rule: "a move down ends at the lower end", Old: "next.E = span.Low", New: "next.E = span.High"},
-	{File: "move.go", Rule: "a move down gains own tombstones", Old: "\t\tnext.OwnRemoved += c.OwnRemoved\n", New: ""},
-	{File: "move.go", Rule: "a move down gains own mentions of everyone", Old: "\t\tnext.OwnEveryone += c.OwnEveryone\n", New: ""},
-	{File: "move.go", Rule: "a move down gains names", Old: "\t\tnext.Direct += c.Direct\n", New: ""},
-	{File: "move.go", Rule: "a move down gains deliveries", Old: "\t\tnext.Targets += c.Targets\n", New: ""},
-	{File: "move.go", Rule: "a move up ends at the upper end", Old: "next.E = span.High", New: "next.E = span.Low"},
-	{File: "move.go", Rule: "a move up loses own tombstones", Old: "\tnext.OwnRemoved -= c.OwnRemoved\n", New: ""},
-	{File: "move.go", Rule: "a move up loses own mentions of everyone", Old: "\tnext.OwnEveryone -= c.OwnEveryone\n", New: ""},
-	{File: "move.go", Rule: "a move up loses names", Old: "\tnext.Direct -= c.Direct\n", New: ""},
-	{File: "move.go", Rule: "a move up loses deliveries", Old: "\tnext.Targets -= c.Targets\n", New: ""},
-	{File: "move.go", Rule: "a move up loses no more than there is", Old: "if c.OwnRemoved > p.OwnRemoved || c.OwnEveryone > p.OwnEveryone ||", New: "if c.OwnEveryone > p.OwnEveryone ||"},
-	{File: "move.go", Rule: "a move up loses no more than there is", Old: "if c.OwnRemoved > p.OwnRemoved || c.OwnEveryone > p.OwnEveryone ||", New: "if c.OwnRemoved > p.OwnRemoved ||"},
-	{File: "move.go", Rule: "a move up loses no more than there is", Old: "c.Direct > p.Direct || c.Targets > p.Targets {", New: "c.Targets > p.Targets {"},
-	{File: "move.go", Rule: "a move up loses no more than there is", Old: "c.Direct > p.Direct || c.Targets > p.Targets {", New: "c.Direct > p.Direct {"},
-
-	// Merges.
-	{File: "move.go", Rule: "what was read arrives without a revision", Old: "if r <= m.SourceE {", New: "if r < m.SourceE {"},
-	{File: "move.go", Rule: "what was unread arrives with a revision", Old: "if r <= m.SourceE {", New: "if r <= m.SourceE+1 {"},
-	{File: "move.go", Rule: "a merge maps from the point", Old: "return m.DestinationHead + (r - m.SourceE), true", New: "return m.DestinationHead + r, true"},
-	{File: "move.go", Rule: "a merge maps above the head", Old: "return m.DestinationHead + (r - m.SourceE), true", New: "return m.DestinationHead + (r - m.SourceE) + 1, true"},
-	{File: "move.go", Rule: "no start stays no start", Old: "\tif x == 0 {\n\t\treturn 0\n\t}\n", New: ""},
-	{File: "move.go", Rule: "a start below the point arrives just above the head", Old: "above := Revision(1)", New: "above := Revision(0)"},
-	{File: "move.go", Rule: "a start above the point keeps its distance", Old: "above = x - m.SourceE", New: "above = 1"},
-	{File: "move.go", Rule: "a start one above the point keeps its distance", Old: "if x > m.SourceE+1 {", New: "if x > m.SourceE {",
-		Unseen: "one above the point the distance is one either way"},
-	{File: "move.go", Rule: "a start two above the point keeps its distance", Old: "if x > m.SourceE+1 {", New: "if x > m.SourceE+2 {"},
-	{File: "move.go", Rule: "a merged mark is either mark", Old: "source.Set || destination.Set,", New: "destination.Set,"},
-	{File: "move.go", Rule: "a merged mark is either mark", Old: "source.Set || destination.Set,", New: "source.Set,"},
-	{File: "move.go", Rule: "a merged mark is either mark", Old: "source.Set || destination.Set,", New: "source.Set && destination.Set,"},
-	{File: "move.go", Rule: "a merged version is above both", Old: "max(source.Version, destination.Version) + 1", New: "max(source.Version, destination.Version)"},
-	{File: "move.go", Rule: "a merged version is above both", Old: "max(source.Version, destination.Version) + 1", New: "min(source.Version, destination.Version) + 1"},
-	{File: "move.go", Rule: "a merged version is above both", Old: "max(source.Version, destination.Version) + 1", New: "destination.Version + 1"},
-	{File: "move.go", Rule: "the source's start is mapped", Old: "out.From = m.From(source.From)", New: "out.From = source.From"},
-	{File: "move.go", Rule: "a source without a mark brings no start", Old: "\tif source.Set {\n", New: "\tif true {\n",
-		Unseen: "a mark that is not set has no start"},
-	{File: "move.go", Rule: "a destination without a mark brings no start", Old: "if destination.Set && destination.From > 0 &&", New: "if destination.From > 0 &&",
-		Unseen: "a mark that is not set has no start"},
-	{File: "move.go", Rule: "a mark without a start gives way", Old: "if destination.Set && destination.From > 0 &&", New: "if destination.Set &&"},
-	{File: "move.go", Rule: "a mark without a start gives way", Old: "(out.From == 0 || destination.From < out.From)", New: "destination.From < out.From"},
-	{File: "move.go", Rule: "the lower start wins", Old: "(out.From == 0 || destination.From < out.From)", New: "(out.From == 0 || destination.From > out.From)"},
-
-	// Values.
-	{File: "values.go", Rule: "in a dm attention is unread", Old: "if t.Type != DM {", New: "if true {"},
-	{File: "values.go", Rule: "only in a dm attention is unread", Old: "if t.Type != DM {", New: "if t.Type == Channel {"},
-	{File: "values.go", Rule: "in a session nothing is own", Old: "if !t.Type.NeutralWriters() {\n\t\treturn 0, nil\n\t}\n", New: ""},
-	{File: "values.go", Rule: "own counts what one wrote", Old: `difference("own", w.AuthorHead+w.PrincipalHead,`, New: `difference("own", w.PrincipalHead+p.AuthorRank,`},
-	{File: "values.go", Rule: "own counts what was written on one's behalf", Old: `difference("own", w.AuthorHead+w.PrincipalHead,`, New: `difference("own", w.AuthorHead+p.PrincipalRank,`},
-	{File: "values.go", Rule: "own begins at the point", Old: "p.AuthorRank+p.PrincipalRank+p.OwnRemoved)", New: "p.PrincipalRank+p.OwnRemoved)"},
-	{File: "values.go", Rule: "own begins at the point", Old: "p.AuthorRank+p.PrincipalRank+p.OwnRemoved)", New: "p.AuthorRank+p.OwnRemoved)"},
-	{File: "values.go", Rule: "own and removed is taken off once", Old: "p.AuthorRank+p.PrincipalRank+p.OwnRemoved)", New: "p.AuthorRank+p.PrincipalRank)"},
-	{File: "values.go", Rule: "a task takes off blocked deliveries", Old: "\t\t\tsum += b.Targets\n\t\t\tcontinue\n", New: "\t\t\tcontinue\n"},
-	{File: "values.go", Rule: "a task takes off deliveries, not ranks", Old: "if t.Type.Targeted() {\n\t\t\tsum += b.Targets", New: "if false {\n\t\t\tsum += b.Targets"},
-	{File: "values.go", Rule: "blocked begins at the base", Old: `difference("blocked", b.AuthorHead, b.AuthorAt+b.Removed+b.Overlap)`, New: `difference("blocked", b.AuthorHead, b.Removed+b.Overlap)`},
-	{File: "values.go", Rule: "blocked and removed is taken off once", Old: `difference("blocked", b.AuthorHead, b.AuthorAt+b.Removed+b.Overlap)`, New: `difference("blocked", b.AuthorHead, b.AuthorAt+b.Overlap)`},
-	{File: "values.go", Rule: "blocked and own is taken off once", Old: `difference("blocked", b.AuthorHead, b.AuthorAt+b.Removed+b.Overlap)`, New: `difference("blocked", b.AuthorHead, b.AuthorAt+b.Removed)`},
-	{File: "values.go", Rule: "every blocked member is taken off", Old: "\t\tsum += n\n", New: "\t\tsum = n\n"},
-	{File: "values.go", Rule: "a task counts deliveries", Old: `return difference("unread", t.Point.Targets, blocked)`, New: `return difference("unread", uint64(t.Head)-uint64(t.Point.Base(t.Floor)), blocked)`},
-	{File: "values.go", Rule: "a task takes off blocked deliveries", Old: `return difference("unread", t.Point.Targets, blocked)`, New: `return t.Point.Targets, nil`},
-	{File: "values.go", Rule: "unread begins at the higher of point and floor", Old: "base := p.Base(t.Floor)", New: "base := p.E"},
-	{File: "values.go", Rule: "unread takes off what was removed", Old: "uint64(base)+t.Removed+own+blocked)", New: "uint64(base)+own+blocked)"},
-	{File: "values.go", Rule: "unread takes off what is own", Old: "uint64(base)+t.Removed+own+blocked)", New: "uint64(base)+t.Removed+own*0+blocked)"},
-	{File: "values.go", Rule: "unread takes off what is blocked", Old: "uint64(base)+t.Removed+own+blocked)", New: "uint64(base)+t.Removed+own+blocked*0)"},
-	{File: "values.go", Rule: "attention takes off own mentions of everyone", Old: "less := t.Point.OwnEveryone", New: "less := uint64(0)"},
-	{File: "values.go", Rule: "attention takes off blocked names", Old: "less += t.Blocked[i].Direct + t.Blocked[i].Everyone", New: "less += t.Blocked[i].Everyone"},
-	{File: "values.go", Rule: "attention takes off blocked mentions of everyone", Old: "less += t.Blocked[i].Direct + t.Blocked[i].Everyone", New: "less += t.Blocked[i].Direct"},
-	{File: "values.go", Rule: "attention counts names", Old: `difference("attention", t.Point.Direct+t.Everyone, less)`, New: `difference("attention", t.Everyone, less)`},
-	{File: "values.go", Rule: "attention counts mentions of everyone", Old: `difference("attention", t.Point.Direct+t.Everyone, less)`, New: `difference("attention", t.Point.Direct, less)`},
-	{File: "values.go", Rule: "a task's activity is delivered", Old: "func (t *Terms) activity() (uint64, error) {\n\tif t.Type.Targeted() {", New: "func (t *Terms) activity() (uint64, error) {\n\tif false {"},
-	{File: "values.go", Rule: "a task's activity takes off blocked actors", Old: "less += t.Blocked[i].ActivityTargets", New: "less += 0"},
-	{File: "values.go", Rule: "activity begins at its cursor", Old: "less := t.Activity.SignalAt + t.Writer.ActorHead", New: "less := t.Writer.ActorHead"},
-	{File: "values.go", Rule: "activity takes off one's own", Old: "less := t.Activity.SignalAt + t.Writer.ActorHead", New: "less := t.Activity.SignalAt"},
-	{File: "values.go", Rule: "one's own activity begins at the cursor", Old: "t.SignalHead+t.Activity.ActorAt, less)", New: "t.SignalHead, less)"},
-	{File: "values.go", Rule: "activity takes off blocked actors", Old: "\t\tless += n\n", New: "\t\t_ = n\n"},
-	{File: "values.go", Rule: "blocked activity begins at the cursor", Old: `difference("blocked activity", t.Blocked[i].ActorHead, t.Blocked[i].ActorAt)`, New: `difference("blocked activity", t.Blocked[i].ActorHead, 0)`},
-	{File: "values.go", Rule: "a negative count is an error", Old: "if less > from {", New: "if false {"},
-	{File: "values.go", Rule: "a counter of the point below zero is an error", Old: `whole("point", p.OwnRemoved, p.OwnEveryone, p.Direct, p.Targets)`, New: `whole("point")`},
-	{File: "values.go", Rule: "a counter of a pair below zero is an error", Old: `whole("pair", b.Removed, b.Overlap, b.Direct, b.Targets, b.Everyone)`, New: `whole("pair")`},
-	{File: "values.go", Rule: "the largest counter is no error", Old: "if n > MaxCounter {", New: "if n > 0 {"},
-	{File: "values.go", Rule: "zero is no error", Old: "if less > from {", New: "if less >= from {"},
-
-	// Standing.
-	{File: "values.go", Rule: "who left counts nothing", Old: "if !s.Joined || !s.Visible || s.Archived {", New: "if !s.Visible || s.Archived {"},
-	{File: "values.go", Rule: "an invisible row counts nothing", Old: "if !s.Joined || !s.Visible || s.Archived {", New: "if !s.Joined || s.Archived {"},
-	{File: "values.go", Rule: "an archived scope counts nothing", Old: "if !s.Joined || !s.Visible || s.Archived {", New: "if !s.Joined || !s.Visible {"},
-	{File: "values.go", Rule: "a thread needs the present epoch", Old: "(sameEpoch && parent.Joined", New: "(parent.Joined"},
-	{File: "values.go", Rule: "a thread needs a joined parent", Old: "(sameEpoch && parent.Joined && parent.Visible", New: "(sameEpoch && parent.Visible"},
-	{File: "values.go", Rule: "a thread needs a visible parent", Old: "parent.Joined && parent.Visible && !parent.Archived)", New: "parent.Joined && !parent.Archived)"},
-	{File: "values.go", Rule: "a thread needs a parent that is not archived", Old: "parent.Visible && !parent.Archived)", New: "parent.Visible)"},
-	{File: "values.go", Rule: "what does not count shows nothing", Old: "\tif !counts {\n\t\treturn Presented{}\n\t}\n", New: ""},
-	{File: "values.go", Rule: "level none adds nothing, the mark included", Old: "\tcase LevelNone:\n\t\treturn p\n", New: "\tcase LevelNone:\n"},
-	{File: "values.go", Rule: "level mentions adds attention", Old: "p.Unread = v.Attention\n", New: "p.Unread = v.Unread\n"},
-	{File: "values.go", Rule: "level all adds unread", Old: "p.Unread = v.Unread\n\t\tp.Shown", New: "p.Unread = v.Attention\n\t\tp.Shown"},
-	{File: "values.go", Rule: "activity shows at level all", Old: "\t\tp.Shown = v.Activity > 0\n", New: ""},
-	{File: "values.go", Rule: "activity shows at level all only", Old: "\tcase LevelMentions:\n\t\tp.Unread = v.Attention\n", New: "\tcase LevelMentions:\n\t\tp.Unread = v.Attention\n\t\tp.Shown = v.Activity > 0\n"},
-	{File: "values.go", Rule: "a thinking session adds nothing", Old: "\tif s.Busy {\n\t\tp.Unread = 0\n\t}\n", New: ""},
-	{File: "values.go", Rule: "a mark shows while a session thinks", Old: "\t\tp.Unread = 0\n", New: "\t\tp.Unread, s.Manual = 0, false\n"},
-	{File: "values.go", Rule: "a mark shows", Old: "p.Shown = p.Shown || s.Manual || p.Unread > 0", New: "p.Shown = p.Shown || p.Unread > 0"},
-	{File: "values.go", Rule: "a number shows", Old: "p.Shown = p.Shown || s.Manual || p.Unread > 0", New: "p.Shown = p.Shown || s.Manual"},
-	{File: "values.go", Rule: "what is shown adds its attention", Old: "\tif p.Shown {\n\t\tp.Attention = v.Attention\n\t}\n", New: ""},
-	{File: "values.go", Rule: "only what is shown adds its attention", Old: "\tif p.Shown {\n\t\tp.Attention = v.Attention\n\t}\n", New: "\tp.Attention = v.Attention\n"},
-	{File: "values.go", Rule: "the badge sums numbers", Old: "\tb.Messages += p.Unread\n", New: ""},
-	{File: "values.go", Rule: "the badge counts scopes", Old: "\tb.Conversations++\n", New: ""},
-	{File: "values.go", Rule: "the badge sums attention", Old: "\tb.Attention += p.Attention\n", New: ""},
-	{File: "values.go", Rule: "the badge leaves out what is not shown", Old: "\tif !p.Shown {\n\t\treturn\n\t}\n\tb.Messages += p.Unread", New: "\tb.Messages += p.Unread"},
-	{File: "values.go", Rule: "a badge can take a scope back", Old: "\tb.Messages -= p.Unread\n", New: ""},
-	{File: "values.go", Rule: "a badge can take a scope back", Old: "\tb.Conversations--\n", New: ""},
-	{File: "values.go", Rule: "a badge can take a scope back", Old: "\tb.Attention -= p.Attention\n", New: ""},
-	{File: "values.go", Rule: "a badge takes back what is shown only", Old: "\tif !p.Shown {\n\t\treturn\n\t}\n\tb.Messages -= p.Unread", New: "\tb.Messages -= p.Unread"},
-
-	// Levels.
-	{File: "vocabulary.go", Rule: "a level that has ended is all", Old: "if n.Until != 0 && now >= n.Until {", New: "if false {"},
-	{File: "vocabulary.go", Rule: "a level has ended at its end", Old: "if n.Until != 0 && now >= n.Until {", New: "if n.Until != 0 && now > n.Until {"},
-	{File: "vocabulary.go", Rule: "a level without an end does not end", Old: "if n.Until != 0 && now >= n.Until {", New: "if now >= n.Until {"},
-	{File: "vocabulary.go", Rule: "an own level comes before the parent's", Old: "if level != LevelInherit {\n\t\treturn level\n\t}\n\tif parent", New: "if parent"},
-	{File: "vocabulary.go", Rule: "no level inherits the parent's", Old: "if parent != nil {", New: "if false {"},
-	{File: "vocabulary.go", Rule: "a parent's level may end", Old: "level = parent.At(now)", New: "level = parent.Level"},
-	{File: "vocabulary.go", Rule: "nothing set is all", Old: "\treturn LevelAll\n}\n\n// History", New: "\treturn level\n}\n\n// History"},
-	{File: "vocabulary.go", Rule: "tasks are targeted", Old: "return t == Task }", New: "return false }"},
-	{File: "vocabulary.go", Rule: "only tasks are targeted", Old: "return t == Task }", New: "return t >= Task }"},
-
-	// Joining.
-	{File: "member.go", Rule: "an effective revision is at least one", Old: "(*c.Effective < 1 || *c.Effective > g.Head+1)", New: "(*c.Effective > g.Head+1)"},
-	{File: "member.go", Rule: "an effective revision is at most the next one", Old: "(*c.Effective < 1 || *c.Effective > g.Head+1)", New: "(*c.Effective < 1)"},
-	{File: "member.go", Rule: "the next revision may be the effective one", Old: "(*c.Effective < 1 || *c.Effective > g.Head+1)", New: "(*c.Effective < 1 || *c.Effective > g.Head)"},
-	{File: "member.go", Rule: "a join reads to the head at most", Old: "if c.Read != nil && *c.Read > g.Head {", New: "if c.Read != nil && *c.Read > g.Head+1 {"},
-	{File: "member.go", Rule: "a join may read to the head", Old: "if c.Read != nil && *c.Read > g.Head {", New: "if c.Read != nil && *c.Read >= g.Head {"},
-	{File: "member.go", Rule: "a row of another epoch of the parent begins anew", Old: "stale := exists && r.ParentEpoch != g.ParentEpoch", New: "stale := false"},
-	{File: "member.go", Rule: "a joined row keeps everything", Old: "(r.Joined || g.History == HistoryShared)", New: "(g.History == HistoryShared)"},
-	{File: "member.go", Rule: "shared history keeps everything", Old: "(r.Joined || g.History == HistoryShared)", New: "r.Joined"},
-	{File: "member.go", Rule: "a first join begins anew under shared history too", Old: "keeps := exists && !stale &&", New: "keeps := !stale &&"},
-	{File: "member.go", Rule: "a stale row begins anew", Old: "keeps := exists && !stale &&", New: "keeps := exists &&"},
-	{File: "member.go", Rule: "a return is a join", Old: "\tif keeps {\n\t\tr.Joined = true\n", New: "\tif keeps {\n"},
-	{File: "member.go", Rule: "a new epoch is told", Old: "\t\tres.NewEpoch = true\n", New: ""},
-	{File: "member.go", Rule: "an explicit effective revision wins in a new epoch", Old: "(!keeps || !before.Joined || *c.Effective != before.Effective)", New: "(!before.Joined && keeps || *c.Effective != before.Effective)"},
-	{File: "member.go", Rule: "an explicit effective revision wins at a return", Old: "(!keeps || !before.Joined || *c.Effective != before.Effective)", New: "(!keeps || *c.Effective != before.Effective)"},
-	{File: "member.go", Rule: "another effective revision wins over a joined row's", Old: "(!keeps || !before.Joined || *c.Effective != before.Effective)", New: "(!keeps || !before.Joined)"},
-	{File: "member.go", Rule: "the one in force changes nothing", Old: "(!keeps || !before.Joined || *c.Effective != before.Effective)", New: "true"},
-	{File: "member.go", Rule: "an explicit effective revision is stored", Old: "\t\tr.Effective = *c.Effective\n", New: ""},
-	{File: "member.go", Rule: "an explicit effective revision lowers the cursor", Old: "\t\tr.Read = min(r.Read, r.Effective-1)\n", New: ""},
-	{File: "member.go", Rule: "it never raises the cursor", Old: "r.Read = min(r.Read, r.Effective-1)", New: "r.Read = r.Effective-1"},
-	{File: "member.go", Rule: "it lowers the cursor to just below it", Old: "r.Read = min(r.Read, r.Effective-1)", New: "r.Read = min(r.Read, r.Effective)"},
-	{File: "member.go", Rule: "a join may raise the cursor", Old: "r.Read = max(r.Read, *c.Read)", New: "r.Read = min(r.Read, *c.Read)"},
-	{File: "member.go", Rule: "a join never lowers the cursor by a read", Old: "r.Read = max(r.Read, *c.Read)", New: "r.Read = *c.Read"},
-	{File: "member.go", Rule: "a join says where the point belongs", Old: "res.To = r.EffectivePoint(g.Floor)", New: "res.To = r.EffectivePoint(0)"},
-	{File: "member.go", Rule: "a join that changes something is applied", Old: "if *r != before || !exists {", New: "if !exists {"},
-	{File: "member.go", Rule: "a first join is applied", Old: "if *r != before || !exists {", New: "if *r != before {",
-		Unseen: "a first join starts an epoch, which is a change of the zero row"},
-	{File: "member.go", Rule: "a new epoch is joined", Old: "func (r *Row) startEpoch(exists bool, g Ground) {\n\tr.Joined = true\n", New: "func (r *Row) startEpoch(exists bool, g Ground) {\n"},
-	{File: "member.go", Rule: "a first row is visible", Old: "\t\tr.Visible = true\n", New: ""},
-	{File: "member.go", Rule: "a new epoch keeps who is hidden hidden", Old: "\tif !exists {\n\t\tr.Visible = true\n\t}\n", New: "\tr.Visible = true\n"},
-	{File: "member.go", Rule: "a new epoch has the next number", Old: "\tr.Epoch++\n", New: ""},
-	{File: "member.go", Rule: "a new epoch is of the parent's epoch", Old: "\tr.ParentEpoch = g.ParentEpoch\n", New: ""},
-	{File: "member.go", Rule: "a new epoch is effective from the next revision", Old: "r.Effective = g.Head + 1", New: "r.Effective = g.Head"},
-	{File: "member.go", Rule: "a new epoch clears the mark", Old: "\tr.Manual.change(false, 0)\n\tr.Point", New: "\tr.Point"},
-	{File: "member.go", Rule: "clearing raises the version", Old: "\tr.Manual.change(false, 0)\n\tr.Point", New: "\tr.Manual = Manual{Version: r.Manual.Version}\n\tr.Point"},
-	{File: "member.go", Rule: "a new epoch stands at the head", Old: "\tr.Point.MoveToHead(g.Head, g.Writer)\n", New: ""},
-	{File: "member.go", Rule: "a new epoch's activity cursor is the latest", Old: "Read: g.LatestActivity, SignalAt", New: "Read: r.Activity.Read, SignalAt"},
-	{File: "member.go", Rule: "a new epoch's signal rank is the head", Old: "SignalAt: g.SignalHead, ", New: ""},
-	{File: "member.go", Rule: "a new epoch's actor rank is the head", Old: "ActorAt: g.Writer.ActorHead,", New: ""},
-	{File: "member.go", Rule: "a new epoch has no deliveries of activity", Old: "\tr.Activity = ActivityPoint{\n\t\tRead:", New: "\tr.Activity = ActivityPoint{\n\t\tTargets: r.Activity.Targets, Read:"},
-	{File: "member.go", Rule: "leaving ends the membership", Old: "\tr.Joined = false\n", New: ""},
-	{File: "member.go", Rule: "leaving twice changes nothing", Old: "\tif !r.Joined {\n\t\treturn Unchanged\n\t}\n", New: ""},
-	{File: "member.go", Rule: "leaving keeps everything else", Old: "\tr.Joined = false\n", New: "\tr.Joined, r.Point = false, Point{E: r.Point.E}\n"},
-
-	// Following.
-	{File: "member.go", Rule: "without a row a message makes one follow", Old: "\tif !exists {\n\t\treturn true\n\t}\n", New: ""},
-	{File: "member.go", Rule: "an explicit unfollow stops automatic follows", Old: "if r.Follow == FollowStopped {", New: "if false {"},
-	{File: "member.go", Rule: "a row of the present epoch follows already", Old: "return !r.Joined || r.ParentEpoch != parentEpoch", New: "return true"},
-	{File: "member.go", Rule: "a row of an older epoch follows again", Old: "return !r.Joined || r.ParentEpoch != parentEpoch", New: "return !r.Joined"},
-	{File: "member.go", Rule: "a row that was left follows again", Old: "return !r.Joined || r.ParentEpoch != parentEpoch", New: "return r.ParentEpoch != parentEpoch"},
-	{File: "member.go", Rule: "a follow starts an epoch", Old: "\tr.startEpoch(exists, g)\n}\n\n// SetFollow", New: "\tr.Joined = true\n}\n\n// SetFollow"},
-	{File: "member.go", Rule: "following is remembered as explicit", Old: "r.Follow, r.Notification = FollowExplicit, Notification{Level: LevelAll}", New: "r.Follow, r.Notification = FollowAutomatic, Notification{Level: LevelAll}"},
-	{File: "member.go", Rule: "following brings level all", Old: "FollowExplicit, Notification{Level: LevelAll}", New: "FollowExplicit, Notification{Level: LevelInherit}"},
-	{File: "member.go", Rule: "stopping brings level mentions", Old: "FollowStopped, Notification{Level: LevelMentions}", New: "FollowStopped, Notification{Level: LevelNone}"},
-	{File: "member.go", Rule: "a choice replaces a level that ends", Old: "FollowExplicit, Notification{Level: LevelAll}", New: "FollowExplicit, Notification{Level: LevelAll, Until: before.Until}"},
-	{File: "member.go", Rule: "the same choice changes nothing", Old: "\tif *r == before {\n\t\treturn Unchanged\n\t}\n\treturn Applied", New: "\t_ = before\n\treturn Applied"},
-
-	// Revision sets.
-	{File: "bitmap.go", Rule: "blocks have 4,096 revisions", Old: "return uint64(r) / BlockSize", New: "return (uint64(r) + 1) / BlockSize"},
-	{File: "bitmap.go", Rule: "marking twice says so", Old: "if *word&bit != 0 {", New: "if false {"},
-	{File: "bitmap.go", Rule: "unmarking what is not marked says so", Old: "if *word&bit == 0 {", New: "if false {"},
-	{File: "bitmap.go", Rule: "unmarking unmarks", Old: "\t*word &^= bit\n", New: ""},
-	{File: "bitmap.go", Rule: "a count includes its end", Old: "(wordBits-1-i%wordBits)", New: "(wordBits-i%wordBits)"},
-	{File: "bitmap.go", Rule: "a count includes the words before", Old: "w < i/wordBits; w++", New: "w+1 < i/wordBits; w++"},
-	{File: "bitmap.go", Rule: "ones counts bits", Old: "x * 0x0101010101010101 >> 56", New: "x * 0x0101010101010101 >> 57"},
-	{File: "bitmap.go", Rule: "ones counts bits", Old: "x = (x + x>>4) & 0x0f0f0f0f0f0f0f0f", New: "x = x & 0x0f0f0f0f0f0f0f0f"},
+func joined(text, line string) string {
+	if text == "" {
+		return line
+	}
+	return text + "\n" + line
 }

@@ -1,12 +1,3 @@
-// Command mutate shows that the tests of package readstate see every rule: it alters one line of
-// the algebra at a time and expects the tests to fail.
-//
-//	go run ./scripts/mutate [-only REGEXP] [-jobs N] [-list]
-//
-// Nothing in the tree is written: the package and its oracle are copied to a temporary directory
-// first, and an altered file reaches the compiler as an overlay. An alteration that no test notices survives; it is printed, and the
-// program exits 1 unless the list says why nobody could notice it. The list is in alterations.go;
-// whoever adds a rule to readstate adds the alterations that break it.
 package main
 
 import (
@@ -52,9 +43,9 @@ type result struct {
 func main() {
 	only := flag.String("only", "", "run the alterations whose file, rule or text match")
 	jobs := flag.Int("jobs", 2, "how many to run at once")
-	list := flag.Bool("list", false, "print the alterations and exit")
+	show := flag.Bool("list", false, "print the alterations and exit")
 	flag.Parse()
-	ok, err := run(*only, *jobs, *list)
+	ok, err := run(*only, *jobs, *show)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
@@ -64,10 +55,14 @@ func main() {
 	}
 }
 
-func run(only string, jobs int, list bool) (bool, error) {
+func run(only string, jobs int, show bool) (bool, error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return false, fmt.Errorf("-only: %w", err)
+	}
+	alterations, err := parse(list)
+	if err != nil {
+		return false, err
 	}
 	var chosen []alteration
 	for _, a := range alterations {
@@ -75,7 +70,7 @@ func run(only string, jobs int, list bool) (bool, error) {
 			chosen = append(chosen, a)
 		}
 	}
-	if list {
+	if show {
 		for _, a := range chosen {
 			fmt.Println(a)
 		}
@@ -153,11 +148,11 @@ func word(a alteration, r result) string {
 	switch {
 	case r.verdict == broken:
 		return "BROKEN"
-	case r.verdict == survived && a.Unseen != "":
+	case r.verdict == survived && a.unseen != "":
 		return "unseen"
 	case r.verdict == survived:
 		return "SURVIVED"
-	case a.Unseen != "":
+	case a.unseen != "":
 		return "SEEN"
 	}
 	return "caught"
@@ -171,7 +166,7 @@ func report(chosen []alteration, results []result) bool {
 		count[w]++
 		switch w {
 		case "unseen":
-			fmt.Printf("\nunseen, as expected: %s\n    %s\n", a, a.Unseen)
+			fmt.Printf("\nunseen, as expected: %s\n    %s\n", a, a.unseen)
 		case "SEEN":
 			fmt.Printf("\nsaid to be unseen, but caught: %s\n%s\n", a, results[i].detail)
 		case "SURVIVED", "BROKEN":
@@ -186,15 +181,15 @@ func report(chosen []alteration, results []result) bool {
 
 // try applies one alteration in dir and runs the tests against it.
 func try(dir, tree string, a alteration) result {
-	path := filepath.Join(tree, target, a.File)
+	path := filepath.Join(tree, target, a.file)
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return result{broken, err.Error()}
 	}
-	if n := bytes.Count(source, []byte(a.Old)); n != 1 {
-		return result{broken, fmt.Sprintf("its text occurs %d times in %s", n, a.File)}
+	if n := bytes.Count(source, []byte(a.old)); n != 1 {
+		return result{broken, fmt.Sprintf("its text occurs %d times in %s", n, a.file)}
 	}
-	altered := bytes.Replace(source, []byte(a.Old), []byte(a.New), 1)
+	altered := bytes.Replace(source, []byte(a.old), []byte(a.new), 1)
 	overlay, err := writeOverlay(dir, path, altered)
 	if err != nil {
 		return result{broken, err.Error()}

@@ -219,6 +219,8 @@ CREATE TABLE scope_memberships (
   PRIMARY KEY (scope, member)
 ) WITHOUT ROWID;
 CREATE INDEX scope_memberships_by_member ON scope_memberships (member, joined, scope);
+CREATE INDEX scope_memberships_left ON scope_memberships (member, membership_lsn)
+  WHERE joined = 0;
 
 -- A member who never chose anything has no row.
 CREATE TABLE scope_notification_settings (
