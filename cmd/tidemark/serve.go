@@ -34,6 +34,9 @@ const noListener = "off"
 
 // Validate implements kong's check.
 func (c *serveCommand) Validate() error {
+	if err := errors.Join(c.factsFlag.Validate(), c.budgetFlags.Validate()); err != nil {
+		return err
+	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}

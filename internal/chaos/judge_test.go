@@ -14,28 +14,43 @@ import (
 
 // page is a page of a member's scopes as it comes over the wire.
 type page struct {
-	HasUnread bool   `json:"hasUnread"`
-	State     string `json:"state"`
-	Badge     badge  `json:"badge"`
-	Complete  bool   `json:"complete"`
-	LSN       uint64 `json:"lsn"`
-	Next      string `json:"next"`
-	Scopes    map[string]struct {
-		Type            string    `json:"type"`
-		Notification    string    `json:"notification"`
-		Archived        bool      `json:"archived"`
-		Unread          uint64    `json:"unread"`
-		Attention       uint64    `json:"attention"`
-		Activity        uint64    `json:"activity"`
-		ManualUnread    bool      `json:"manualUnread"`
-		Shown           bool      `json:"shown"`
-		ShownUnread     uint64    `json:"shownUnread"`
-		State           string    `json:"state"`
-		ContentRevision uint64    `json:"contentRevision"`
-		ReplyCount      uint64    `json:"replyCount"`
-		LatestMessage   latest    `json:"latestMessage"`
-		ReadState       readState `json:"readState"`
-	} `json:"scopes"`
+	HasUnread bool           `json:"hasUnread"`
+	State     string         `json:"state"`
+	Badge     badge          `json:"badge"`
+	Complete  bool           `json:"complete"`
+	LSN       uint64         `json:"lsn"`
+	Next      string         `json:"next"`
+	Scopes    map[string]row `json:"scopes"`
+}
+
+// row is one scope of a member as it comes over the wire.
+type row struct {
+	Type            string    `json:"type"`
+	Notification    string    `json:"notification"`
+	Archived        bool      `json:"archived"`
+	Unread          uint64    `json:"unread"`
+	Attention       uint64    `json:"attention"`
+	Activity        uint64    `json:"activity"`
+	ManualUnread    bool      `json:"manualUnread"`
+	Shown           bool      `json:"shown"`
+	ShownUnread     uint64    `json:"shownUnread"`
+	State           string    `json:"state"`
+	ContentRevision uint64    `json:"contentRevision"`
+	ReplyCount      uint64    `json:"replyCount"`
+	LatestMessage   latest    `json:"latestMessage"`
+	ReadState       readState `json:"readState"`
+}
+
+// seen is the row in the form of the recount.
+func (r *row) seen() seen {
+	return seen{
+		Type: r.Type, Notification: r.Notification, Archived: r.Archived,
+		Unread: r.Unread, Attention: r.Attention, Activity: r.Activity,
+		Manual: r.ManualUnread, Shown: r.Shown, ShownUnread: r.ShownUnread,
+		Head: r.ContentRevision, Replies: r.ReplyCount, Latest: r.LatestMessage.ID,
+		Read: r.ReadState.ReadRevision, Version: r.ReadState.Version,
+		FromMark: r.ReadState.FromRevision,
+	}
 }
 
 type latest struct {
@@ -90,8 +105,9 @@ func (s *siege) checkLog(when string, durables map[string]*durable) {
 // commit than the rows.
 func (s *siege) checkServed(when string, durables map[string]*durable) bool {
 	s.t.Helper()
-	for _, w := range s.worlds {
+	for i, w := range s.worlds {
 		d := durables[w.name]
+		boards := map[string]board{}
 		for _, key := range slices.Sorted(maps.Keys(d.members)) {
 			id := d.members[key].id
 			got, lsn := s.served(w, id)
@@ -103,8 +119,13 @@ func (s *siege) checkServed(when string, durables map[string]*durable) bool {
 					id, w.name, lsn, diff))
 			}
 			s.counted += len(got.Scopes)
+			boards[id] = got
 		}
 		s.checkLists(when, w, d)
+		if d.lsn != readDurable(s.t, s.path)[w.name].lsn {
+			return false // the stream has gone on, too
+		}
+		s.catchUp(s.watchers[i], boards)
 	}
 	return true
 }
@@ -132,14 +153,7 @@ func (s *siege) served(w *world, member string) (board, uint64) {
 			if r.State != "ready" {
 				s.fail("serving", fmt.Sprintf("%s in %s is %s", member, id, r.State))
 			}
-			out.Scopes[id] = seen{
-				Type: r.Type, Notification: r.Notification, Archived: r.Archived,
-				Unread: r.Unread, Attention: r.Attention, Activity: r.Activity,
-				Manual: r.ManualUnread, Shown: r.Shown, ShownUnread: r.ShownUnread,
-				Head: r.ContentRevision, Replies: r.ReplyCount, Latest: r.LatestMessage.ID,
-				Read: r.ReadState.ReadRevision, Version: r.ReadState.Version,
-				FromMark: r.ReadState.FromRevision,
-			}
+			out.Scopes[id] = r.seen()
 		}
 		if p.Next == "" && p.Complete {
 			return out, lsn

@@ -59,13 +59,14 @@ func number(t *testing.T, name string, otherwise int) int {
 
 // siege is one file, the processes that serve it one after the other, and what they answered.
 type siege struct {
-	t       *testing.T
-	seed    uint64
-	path    string
-	journal *journal
-	worlds  []*world
-	clients []*client
-	rng     *rand.Rand
+	t        *testing.T
+	seed     uint64
+	path     string
+	journal  *journal
+	worlds   []*world
+	clients  []*client
+	watchers []*watcher
+	rng      *rand.Rand
 
 	server *server
 	wire   *wire
@@ -89,6 +90,7 @@ func newSiege(t *testing.T, seed uint64) *siege {
 			channels: []string{"c0", "c1", "c2", "d0", "d1"},
 		}
 		s.worlds = append(s.worlds, w)
+		s.watchers = append(s.watchers, newWatcher(w))
 		for n := range clientsPerWorkspace {
 			id := i*clientsPerWorkspace + n
 			c := &client{
@@ -120,11 +122,26 @@ func (s *siege) start(kill *blow) bool {
 	return true
 }
 
+// watch has the streams opened, or resumed.
+func (s *siege) watch() {
+	for _, w := range s.watchers {
+		w.open(s.t.Context(), s.wire)
+	}
+}
+
+// end closes what hangs on the process that is gone.
+func (s *siege) end() {
+	for _, w := range s.watchers {
+		w.close()
+	}
+	s.wire.close()
+}
+
 // bury waits for the end of the killed process and looks at what it complained of.
 func (s *siege) bury() {
 	s.t.Helper()
 	s.server.wait(s.t)
-	s.wire.close()
+	s.end()
 	if troubles := s.server.troubles(); len(troubles) > 0 {
 		s.fail("running", troubles...)
 	}
@@ -253,9 +270,11 @@ func TestKills(t *testing.T) {
 	began := time.Now()
 	s.start(nil)
 	s.found()
+	s.watch()
 	for n := range number(t, killsEnv, kills) {
 		s.strike(s.plan(n))
 		s.start(nil)
+		s.watch()
 		before := s.judge(restarted)
 		s.resolve(before)
 		s.judge(resolved)
@@ -264,13 +283,17 @@ func TestKills(t *testing.T) {
 		}
 	}
 	s.server.kill()
-	s.wire.close()
+	s.end()
+	resumed := 0
+	for _, w := range s.watchers {
+		resumed += w.resumed
+	}
 	places := map[place]int{}
 	for _, b := range s.kills {
 		places[b.Place]++
 	}
 	t.Logf("%d kills (%v) under %d answered requests in %s; %d operations unanswered, of which "+
-		"%d had been carried out; %d served rows recounted;%s", len(s.kills), places,
-		s.journal.answers, time.Since(began).Round(time.Second), s.unknown, s.survived, s.counted,
+		"%d had been carried out; %d served rows recounted; %d streams resumed;%s", len(s.kills), places,
+		s.journal.answers, time.Since(began).Round(time.Second), s.unknown, s.survived, s.counted, resumed,
 		s.journal.tally())
 }

@@ -216,6 +216,11 @@ func (c *client) learnApplied(a *act) {
 		c.mine = slices.DeleteFunc(c.mine, func(m known) bool {
 			return m.scope == a.Scope && slices.Contains(a.Messages, m.id)
 		})
+		// The id of a moved message has gone with it.
+		c.done = slices.DeleteFunc(c.done, func(old *act) bool {
+			return a.Kind == move && old.Kind == post && old.Scope == a.Scope &&
+				slices.Contains(a.Messages, old.Answer.MessageID)
+		})
 	case makeThread:
 		c.world.mu.Lock()
 		defer c.world.mu.Unlock()
