@@ -187,7 +187,7 @@ func (st *state) miss(m int32, key readstate.ScopeKey) {
 
 // applyBlock keeps whom a member blocks. What the newly blocked one wrote before is known to the
 // store alone, so that a block takes the member's rows out and has them read again, with their
-// pairs. After an unblock the pairs are simply no longer looked at: the next block has them read anew.
+// pairs. After an unblock the pairs are no longer looked at, and a next block has them read anew.
 func (st *state) applyBlock(ev *readstate.BlockEvent) {
 	m := st.memberByKey[ev.Member]
 	if m == none {

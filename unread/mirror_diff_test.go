@@ -232,6 +232,9 @@ func (f *mirror) diffRow(before *model.World, id rowID, pre, trimmed map[rowID]b
 	}
 	f.points[id] = f.target(id)
 	f.stateLSN[id] = f.lsn
+	if was.Joined && !is.Joined {
+		f.leftLSN[id] = f.lsn
+	}
 	l := f.logOf(id.scope, 0)
 	f.emit(readstate.MemberEvent{MemberRow: l.row(id.member, f.points[id])})
 }

@@ -34,6 +34,7 @@ type mirror struct {
 	replies   map[model.ScopeID]uint64
 	emitted   map[model.ScopeID]model.Seq
 	memberLSN map[model.MemberID]readstate.LSN
+	leftLSN   map[rowID]readstate.LSN
 
 	failing map[readstate.MemberID]int // pages to fail
 	events  []readstate.Event
@@ -65,6 +66,7 @@ func newMirror(rng *rand.Rand) *mirror {
 		lastLSN: map[model.ScopeID]readstate.LSN{}, lastAt: map[model.ScopeID]int64{},
 		at: map[entryID]int64{}, replies: map[model.ScopeID]uint64{},
 		emitted: map[model.ScopeID]model.Seq{}, memberLSN: map[model.MemberID]readstate.LSN{},
+		leftLSN: map[rowID]readstate.LSN{},
 		failing: map[readstate.MemberID]int{},
 	}
 }
@@ -444,8 +446,10 @@ func (f *mirror) Page(_ context.Context, q PageRequest) (readstate.Page, error) 
 	page.Blocks = memberKeys(f.world.Blocks(m))
 	var scopes []model.ScopeID
 	for _, s := range f.world.ScopeIDs() {
-		if _, ok := f.world.Row(m, s); ok {
+		if row, ok := f.world.Row(m, s); ok && row.Joined {
 			scopes = append(scopes, s)
+		} else if ok {
+			page.LeftLSN = max(page.LeftLSN, f.leftLSN[rowID{m, s}])
 		}
 	}
 	switch {

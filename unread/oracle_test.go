@@ -25,7 +25,7 @@ func (o *oracle) member(st *state, m int32, now int64) error {
 		want := o.world.Values(id, s)
 		e := st.entryOf(m, st.scopeByKey[scopeKey(s)])
 		if e == none {
-			if mb.complete && want.Exists {
+			if row, _ := o.world.Row(id, s); mb.complete && row.Joined {
 				return fmt.Errorf("%s in %s: complete, and the row is missing: %v", id, s, want)
 			}
 			continue
