@@ -112,6 +112,8 @@ type Batch struct {
 	lane *Lane
 	w    readstate.WorkspaceID
 	ops  []operation
+
+	chained bool
 }
 
 // NewBatch starts an empty batch.
@@ -134,6 +136,11 @@ func (b *Batch) PutScope(op PutScope) { b.ops = append(b.ops, &putScope{PutScope
 // MarkRead adds a read.
 func (b *Batch) MarkRead(op MarkRead) { b.ops = append(b.ops, &markRead{MarkRead: op}) }
 
+// Chain makes each operation depend on the one before it: after one that failed, the rest of the
+// batch is not run and answers ErrSkipped. So what has happened is always a beginning of the
+// batch.
+func (b *Batch) Chain() { b.chained = true }
+
 // Len returns the number of operations added.
 func (b *Batch) Len() int { return len(b.ops) }
 
@@ -149,7 +156,7 @@ type BatchResult struct {
 // Run runs the batch and returns a result for each operation, in their order. Its own error
 // says that the batch was not taken, or that ctx ended before all were answered.
 func (b *Batch) Run(ctx context.Context) ([]BatchResult, error) {
-	requests, err := b.lane.submit(ctx, b.w, b.ops...)
+	requests, err := b.lane.submit(ctx, b.w, b.chained, b.ops...)
 	if err != nil {
 		return nil, err
 	}

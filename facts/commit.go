@@ -61,12 +61,14 @@ func (l *Lane) runAll(ctx context.Context, batch []*request) bool {
 	g := l.group
 	if err := g.prepare(ctx, batch); err != nil {
 		l.cfg.Log.Warn("group broken while loading", "error", err)
+		l.cause = err
 		return false
 	}
 	for _, r := range batch {
 		l.runOne(ctx, r)
 		if errors.Is(r.err, errBroken) || (r.err != nil && !kept(r.err) && g.opStaged) {
 			l.cfg.Log.Warn("group broken", "operation", r.op.name(), "error", r.err)
+			l.cause = r.err
 			return false
 		}
 	}
@@ -82,6 +84,10 @@ func (l *Lane) runOne(ctx context.Context, r *request) {
 	r.result, r.err = nil, nil
 	if err := r.ctx.Err(); err != nil {
 		r.err = err
+		return
+	}
+	if r.after != nil && r.after.err != nil {
+		r.err = fmt.Errorf("%s: %w", r.op.name(), ErrSkipped)
 		return
 	}
 	w := g.workspaces[r.workspace]
@@ -111,6 +117,7 @@ func (l *Lane) finish(ctx context.Context, ran []*request) ending {
 	g := l.group
 	if err := g.flush(ctx); err != nil {
 		l.cfg.Log.Warn("group broken while writing", "error", err)
+		l.cause = err
 		l.endGroup(ctx, g)
 		return groupBroken
 	}
@@ -122,6 +129,7 @@ func (l *Lane) finish(ctx context.Context, ran []*request) ending {
 	if err == nil {
 		return groupDurable
 	}
+	l.cause = err
 	if errors.Is(err, ErrAborted) {
 		l.cfg.Log.Warn("commit aborted", "error", err)
 		l.endGroup(ctx, g)
@@ -228,7 +236,7 @@ func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
 			case groupLost:
 				continue
 			}
-			r.err = fmt.Errorf("%s: %w", r.op.name(), errBroken)
+			r.err = nil // it was not refused: the store failed
 		} else {
 			l.endGroup(ctx, g)
 		}
@@ -238,11 +246,12 @@ func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
 	return again
 }
 
-// classify turns a broken group of one into the answer of its caller.
+// classify turns a broken group of one into the answer of its caller: a refusal, or what the
+// store failed with.
 func (l *Lane) classify(r *request) error {
-	if r.err == nil || errors.Is(r.err, errBroken) || kept(r.err) {
-		l.cfg.Log.Error("operation failed", "operation", r.op.name(), "error", r.err)
-		return fmt.Errorf("%s: %w", r.op.name(), ErrUnavailable)
+	if r.err != nil && !errors.Is(r.err, errBroken) && !kept(r.err) {
+		return r.err
 	}
-	return r.err
+	l.cfg.Log.Error("operation failed", "operation", r.op.name(), "error", l.cause)
+	return &storeError{r.op.name(), l.cause}
 }

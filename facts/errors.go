@@ -31,9 +31,27 @@ var (
 	// ErrAborted is a commit that certainly did not happen: everything in it is rolled back. It
 	// comes wrapped together with ErrUnavailable and never reaches a caller of the lane.
 	ErrAborted = errors.New("commit aborted")
+	// ErrSkipped means that an earlier operation of a chained batch failed.
+	ErrSkipped = errors.New("skipped after a failure")
 	// ErrClosed means that the lane no longer takes operations.
 	ErrClosed = errors.New("lane closed")
 )
+
+// storeError tells the caller of an operation what the store said. It is ErrUnavailable and
+// nothing else, whatever else the store meant.
+type storeError struct {
+	operation string
+	cause     error
+}
+
+func (e *storeError) Error() string {
+	if errors.Is(e.cause, ErrUnavailable) {
+		return e.operation + ": " + e.cause.Error()
+	}
+	return fmt.Sprintf("%s: %v: %v", e.operation, ErrUnavailable, e.cause)
+}
+
+func (e *storeError) Unwrap() error { return ErrUnavailable }
 
 func notFound(what, id string) error { return fmt.Errorf("%s %q: %w", what, id, ErrNotFound) }
 

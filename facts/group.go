@@ -126,9 +126,16 @@ func (g *group) open(ctx context.Context) (Tx, error) {
 // group has to go.
 var errBroken = errors.New("group broken")
 
-func broken(what string, err error) error {
-	return fmt.Errorf("%w: %s: %w", errBroken, what, err)
+func broken(what string, err error) error { return &brokenError{what, err} }
+
+type brokenError struct {
+	what string
+	err  error
 }
+
+func (e *brokenError) Error() string        { return e.what + ": " + e.err.Error() }
+func (e *brokenError) Unwrap() error        { return e.err }
+func (e *brokenError) Is(target error) bool { return target == errBroken }
 
 // touch is called by an operation once it is sure to change something: it raises the
 // workspace's LSN, once a group, and fails with ErrNotOwner when the fence refuses.

@@ -75,7 +75,8 @@ type Lane struct {
 	ended   chan struct{} // closed once nothing will be answered any more
 	once    sync.Once
 	wg      sync.WaitGroup
-	group   *group // owned by the committing goroutine
+	group   *group // owned by the committing goroutine, like
+	cause   error  // why the last group broke
 }
 
 // request is one operation on its way through the lane. The lane writes result and err, then
@@ -84,6 +85,7 @@ type request struct {
 	ctx       context.Context
 	workspace readstate.WorkspaceID
 	op        operation
+	after     *request // of a chained batch: what must have succeeded before
 	result    any
 	err       error
 	done      chan struct{}
@@ -151,14 +153,19 @@ func (l *Lane) Close() {
 
 // submit runs operations in order, in as few groups as possible, and returns when every one is
 // answered. When ctx ends first it returns its error, and what was already taken may still
-// commit.
-func (l *Lane) submit(ctx context.Context, w readstate.WorkspaceID, ops ...operation) ([]*request, error) {
+// commit. Chained operations are run only if the one before succeeded.
+func (l *Lane) submit(
+	ctx context.Context, w readstate.WorkspaceID, chained bool, ops ...operation,
+) ([]*request, error) {
 	if len(ops) == 0 {
 		return nil, nil
 	}
 	requests := make([]*request, len(ops))
 	for i, op := range ops {
 		requests[i] = &request{ctx: ctx, workspace: w, op: op, done: make(chan struct{})}
+		if chained && i > 0 {
+			requests[i].after = requests[i-1]
+		}
 	}
 	select {
 	case <-l.stop:
@@ -191,7 +198,7 @@ func (l *Lane) submit(ctx context.Context, w readstate.WorkspaceID, ops ...opera
 // do runs one operation and unpacks its answer. The result comes also with ErrConflict.
 func do[R any](ctx context.Context, l *Lane, w readstate.WorkspaceID, op operation) (R, error) {
 	var zero R
-	requests, err := l.submit(ctx, w, op)
+	requests, err := l.submit(ctx, w, false, op)
 	if err != nil {
 		return zero, fmt.Errorf("%s: %w", op.name(), err)
 	}

@@ -41,6 +41,9 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, into any) err
 }
 
 func slurp(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
 	rc := http.NewResponseController(w)
 	// Without deadlines the embedder's server has its own.
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))

@@ -59,12 +59,15 @@ func (b *budgets) of(p *Principal) *budget {
 	return fresh
 }
 
-// spend takes one request off; otherwise it says after how many seconds to come again.
-func (b *budgets) spend(p *Principal) (ok bool, retryAfter int) {
+// spend takes n requests off; otherwise it says after how many seconds to come again.
+func (b *budgets) spend(p *Principal, n int) (ok bool, retryAfter int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	r := b.of(p).requests.ReserveN(now, 1)
+	r := b.of(p).requests.ReserveN(now, n)
+	if !r.OK() { // more than the burst: never
+		return false, retrySeconds
+	}
 	delay := r.DelayFrom(now)
 	if delay == 0 {
 		return true, 0

@@ -182,7 +182,7 @@ func (s *Server) admit(c *call, rt *route) error {
 	if c.who.Role < rt.role {
 		return refuse(CodeForbidden, "this needs the role %s", rt.role)
 	}
-	if ok, after := s.budgets.spend(&c.who); !ok {
+	if ok, after := s.budgets.spend(&c.who, 1); !ok {
 		c.w.Header().Set("Retry-After", strconv.Itoa(after))
 		return refuse(CodeOverBudget, "too many requests with this token")
 	}

@@ -172,6 +172,24 @@ func TestSocketFramesAreTakenLiterally(t *testing.T) {
 	e.data.is(t, "[s100]", "scopes")
 }
 
+func TestFramesCostWhatRequestsCost(t *testing.T) {
+	clock := newHandClock()
+	h := newHarness(t, func(_ *tidemark.Options, c *httpapi.Config) {
+		c.Now = clock.Now
+		c.Limits = httpapi.Limits{MemberBurst: 4}
+	})
+	h.world("A", "B")
+	s := h.ws(h.member("B"), "")
+	s.snapshot()
+	s.send(object{"subscribe": []string{"c", "x", "y"}})
+	s.next("refused").data.is(t, "over_budget", "code")
+	s.send(object{"subscribe": []string{"c"}})    // two of the three that are left
+	s.send(object{"subscribe": []string{"nope"}}) // answered when the frame before it was obeyed
+	s.next("refused").data.is(t, "over_budget", "code")
+	h.post("c", "A", object{"messageId": "m"})
+	s.next("message").data.is(t, "m", "message", "id")
+}
+
 func TestHandshakesThatMakeNoSense(t *testing.T) {
 	h := newHarness(t)
 	h.world("B")

@@ -44,6 +44,10 @@ func (c *call) stream(
 ) error {
 	sub := live.Subscription{
 		Workspace: c.ws, Scopes: p.Messages, Resume: p.Resume, Expires: c.who.Expires,
+		Spend: func(n int) bool {
+			ok, _ := c.server.budgets.spend(&c.who, n)
+			return ok
+		},
 	}
 	if p.Members != nil {
 		if !c.trusted() {

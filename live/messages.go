@@ -36,6 +36,12 @@ func (s *Stream) obey(ctx context.Context, c command) error {
 			return err
 		}
 	}
+	if s.sub.Spend != nil && !s.sub.Spend(1+len(c.Subscribe)) {
+		return s.refuse(ctx, Refused{
+			Code: codeOverBudget, Detail: "too many frames with this token",
+			Members: append(c.Watch, c.Unwatch...), Scopes: append(c.Subscribe, c.Unsubscribe...),
+		})
+	}
 	if len(c.Unwatch) > 0 {
 		s.unwatch(c.Unwatch)
 	}

@@ -22,7 +22,10 @@ func (s *Stream) SSE(w http.ResponseWriter, r *http.Request) error {
 	header.Set("X-Accel-Buffering", "no") // proxies must hand every event on at once
 	w.WriteHeader(http.StatusOK)
 	to := &eventWriter{w: w, rc: http.NewResponseController(w), timeout: hub.opts.WriteTimeout}
-	return hub.verdict(s.serve(r.Context(), to, nil), r.Context().Err() != nil)
+	err := s.serve(r.Context(), to, nil)
+	// The connection may carry other requests after this one.
+	_ = to.rc.SetWriteDeadline(time.Time{})
+	return hub.verdict(err, r.Context().Err() != nil)
 }
 
 // verdict tells ends in order from failures. Gone says that the client left; a write that took

@@ -27,6 +27,9 @@ type Subscription struct {
 	Trusted bool
 	// Resume is the id of the last frame of an earlier stream, empty for none.
 	Resume string
+	// Spend takes the cost of a client's frame off a budget: one, and one for each scope to look
+	// up. Nil is no budget.
+	Spend func(n int) bool
 	// Expires ends the stream with the token that opened it; zero never.
 	Expires time.Time
 }

@@ -93,8 +93,9 @@ func shrink(ops []model.Op, fails func([]model.Op) bool) []model.Op {
 	return ops
 }
 
-// judge plays a history and reports the shortest one that fails.
-func judge(t testing.TB, name string, ops []model.Op) {
+// judge plays a history and reports the shortest one that fails. Its operations can be pasted
+// into a transcript.
+func judge(t testing.TB, from string, ops []model.Op) {
 	t.Helper()
 	if _, err := play(ops, true); err == nil {
 		return
@@ -104,14 +105,15 @@ func judge(t testing.TB, name string, ops []model.Op) {
 		return err != nil
 	})
 	at, err := play(ops, true)
-	t.Fatalf("%s: operation %d of\n%s%v", name, at+1, model.FormatOps(ops), err)
+	t.Fatalf("%s; again by TIDEMARK_SEEDS=%s go test -run '^%s$' ./readstate\noperation %d of\n%s%v",
+		from, os.Getenv("TIDEMARK_SEEDS"), t.Name(), at+1, model.FormatOps(ops), err)
 }
 
 // covers: RT-036, RT-037, RT-041, RT-138, RT-143
 func TestSeededHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range histories(t, 100) {
-		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 1, 80, model.FullMix()))
+		judge(t, fmt.Sprintf("full mix, seed %d", seed), randomOps(uint64(seed), 1, 80, model.FullMix()))
 	}
 }
 
@@ -120,7 +122,7 @@ func TestSeededHistories(t *testing.T) {
 func TestSeededPlainHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range histories(t, 100) {
-		judge(t, fmt.Sprintf("seed %d", seed), randomOps(uint64(seed), 2, 100, model.HubMix()))
+		judge(t, fmt.Sprintf("hub mix, seed %d", seed), randomOps(uint64(seed), 2, 100, model.HubMix()))
 	}
 }
 
@@ -225,6 +227,6 @@ func FuzzHistory(f *testing.F) {
 		if len(data) > 100*8 {
 			t.Skip("long histories find nothing that short ones do not")
 		}
-		judge(t, "fuzz", model.DecodeOps(data))
+		judge(t, fmt.Sprintf("%d bytes", len(data)), model.DecodeOps(data))
 	})
 }

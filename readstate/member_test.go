@@ -104,6 +104,8 @@ func TestFollowsByItself(t *testing.T) {
 		want   bool
 	}{
 		{"no row", readstate.Row{}, false, true},
+		{"no row, whatever it holds", readstate.Row{Joined: true, ParentEpoch: 2, Follow: readstate.FollowStopped},
+			false, true},
 		{"of the present epoch", readstate.Row{Joined: true, ParentEpoch: 2}, true, false},
 		{"of an older epoch", readstate.Row{Joined: true, ParentEpoch: 1}, true, true},
 		{"left", readstate.Row{ParentEpoch: 2}, true, true},

@@ -12,7 +12,7 @@ type Config struct {
 	// Source reads pages of durable facts. Required.
 	Source Source
 	// Now is the present in milliseconds since the Unix epoch; nil takes the system's clock.
-	// The runtime never goes back: an earlier answer than the last one is ignored.
+	// An earlier answer than one before is as good as none.
 	Now func() int64
 
 	// HydratePageSize is how many rows one page may have. Default 100, operators set it as

@@ -294,7 +294,6 @@ func (r *Runtime) endJob(ws *workspace, j *job, err error) {
 		return
 	}
 	r.inactive(ws, j)
-	r.agenda.remove(ws, j.member, retryPage)
 	j.phase, j.err = ended, err
 	delete(ws.jobs, j.member)
 	close(j.changed)

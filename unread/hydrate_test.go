@@ -305,6 +305,23 @@ func TestPageBehindTheApplier(t *testing.T) {
 	d.agree()
 }
 
+// A commit that takes a member's rows out and names one that memory has no scope for: all of
+// them are read again, not that one.
+func TestBlockAndJoinInOneCommit(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "post s1 C", "create s2 channel")...)
+	d.load("B")
+	events := d.facts.play(parse(t, "block B A"), parse(t, "join s2 B"))
+	if err := d.r.Apply(testSpace, d.facts.lsn, events); err != nil {
+		t.Fatal(err)
+	}
+	d.pump()
+	d.load("B")
+	if got := d.unread("B", "s1"); got != 1 || !d.summary("B").Complete {
+		t.Errorf("%d unread, %+v", got, d.summary("B"))
+	}
+	d.agree()
+}
+
 // covers: RT-420
 func TestEviction(t *testing.T) {
 	d := newDesk(t, Config{MaxEntries: 2}, append(room, "join s1 D", "post s1 A")...)

@@ -226,6 +226,26 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// Rows of scopes that were left are in no page: after a restart the page says when the last one
+// was left, and only a snapshot will do before that.
+func TestChangedAfterARestart(t *testing.T) {
+	d := newDesk(t, Config{HydratePageSize: 1}, append(room, "create s2 channel", "join s2 B",
+		"create s3 channel", "join s3 B")...)
+	d.load("B")
+	before := d.facts.lsn
+	d.do("leave s1 B")
+	left := d.facts.lsn
+	d.do("post s2 B")
+	d.r.Forget(testSpace, "B")
+	d.load("B")
+	for since, whole := range map[readstate.LSN]bool{before: true, left: false} {
+		c, err := d.r.Changed(cold(), testSpace, "B", since)
+		if err != nil || c.Whole != whole {
+			t.Errorf("since %d: %+v, %v, want whole: %t", since, c, err, whole)
+		}
+	}
+}
+
 // The dot is answered by the first candidate however many scopes are loaded, and a second read
 // finds nothing to check where all is read.
 //

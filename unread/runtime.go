@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -13,7 +12,6 @@ import (
 // it. Its methods are safe for concurrent use. Close it to end its goroutines.
 type Runtime struct {
 	cfg     Config
-	latest  atomic.Int64 // the clock's highest answer
 	ctx     context.Context
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
@@ -136,19 +134,9 @@ func (r *Runtime) workspace(id readstate.WorkspaceID) (*workspace, error) {
 	return ws, nil
 }
 
-// now is the clock, which never goes back here: a level that was seen to end stays ended.
-func (r *Runtime) now() int64 {
-	now := r.cfg.Now()
-	for {
-		last := r.latest.Load()
-		if now <= last {
-			return last
-		}
-		if r.latest.CompareAndSwap(last, now) {
-			return now
-		}
-	}
-}
+// now is the present by the clock. A workspace's own time, kept under its lock, never goes back,
+// so that a level that was seen to end stays ended.
+func (r *Runtime) now() int64 { return r.cfg.Now() }
 
 // lock takes the workspace for a change and brings its clock up to date.
 func (r *Runtime) lock(ws *workspace) {

@@ -308,7 +308,6 @@ func (st *state) dropRows(m int32) {
 	for len(mb.entries) > 0 {
 		st.dropEntry(mb.entries[len(mb.entries)-1])
 	}
-	mb.nextUntil = 0
 }
 
 func (st *state) watchEntry(e int32) {

@@ -21,6 +21,9 @@ import (
 // the binary again with this variable set.
 const asProgram = "TIDEMARK_TEST_AS_PROGRAM"
 
+// fileSize, when set, bounds the size of files that the program may write, where a system can.
+const fileSize = "TIDEMARK_TEST_FILE_SIZE"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		limitFiles()

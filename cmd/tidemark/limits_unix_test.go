@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSize, when set, bounds the size of files that the program may write.
-const fileSize = "TIDEMARK_TEST_FILE_SIZE"
-
 func limitFiles() {
 	text := os.Getenv(fileSize)
 	if text == "" {

@@ -253,6 +253,23 @@ func startProgram(t *testing.T, env []string, args ...string) *program {
 	return p
 }
 
+// runLimited runs a command in a process that may not write files beyond a size.
+func runLimited(t *testing.T, size int, args ...string) (code int, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1", fmt.Sprint(fileSize, "=", size))
+	cmd.Stderr = &text
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), text.String()
+}
+
 // wait returns the exit code once the process has ended.
 func (p *program) wait(t *testing.T) int {
 	t.Helper()
@@ -330,20 +347,21 @@ func TestSignalDrainsStreams(t *testing.T) {
 // Requests that do not end are cut off when the time for draining is over.
 func TestDrainTimeout(t *testing.T) {
 	db, _ := database(t)
-	s := serve(t, db, "--jwt-secret-file", secretFile(t, testSecret), "--drain-timeout", "50ms")
+	secret := secretFile(t, testSecret)
+	s := serve(t, db, "--jwt-secret-file", secret, "--drain-timeout", "50ms")
+	service, _ := prepare(t, s.url, secret)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	token := sign(t, secretFile(t, testSecret), "--ws", "w", "--sub", "m", "--role", "service")
-	fmt.Fprintf(conn, "POST /api/v1/workspaces/w/messages:batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", token)
-	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") && !strings.Contains(line, "404") {
+	fmt.Fprintf(conn, "POST /api/v1/workspaces/w/messages:batch HTTP/1.1\r\nHost: x\r\n"+
+		"Authorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"+
+		"Expect: 100-continue\r\n\r\n", service)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if code := s.end(t); code != exitDone {
-		t.Errorf("code %d", code)
+	if code := s.end(t); code != exitDone || s.log.await("connections cut off") == nil {
+		t.Errorf("code %d, log %v", code, s.log.all)
 	}
-	s.log.await("ended")
 }

@@ -26,10 +26,11 @@ type dialect struct {
 type failure uint8
 
 const (
-	failureOther   failure = iota // nobody knows what became of a commit
-	failureFull                   // no space left; a commit that fails so did not happen
-	failureBusy                   // locked by somebody else; likewise
-	failureCorrupt                // damaged, or no database at all
+	failureOther failure = iota // nobody knows what became of a commit
+	failureFull                 // no space left; a commit that fails so did not happen
+	failureWrite
+	failureBusy    // locked by somebody else; likewise
+	failureCorrupt // damaged, or no database at all
 	failureReadOnly
 )
 

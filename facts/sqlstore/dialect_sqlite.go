@@ -94,6 +94,9 @@ func sqliteClassify(err error) failure {
 	if !errors.As(err, &e) {
 		return failureOther
 	}
+	if e.Code() == sqlitelib.SQLITE_IOERR_WRITE {
+		return failureWrite
+	}
 	switch e.Code() & 0xff {
 	case sqlitelib.SQLITE_FULL:
 		return failureFull

@@ -29,7 +29,7 @@
 //
 // # Failures
 //
-// All failures are facts.ErrUnavailable with a cause an operator knows ([ErrFull], [ErrCorrupt],
+// All failures are facts.ErrUnavailable with a cause an operator knows ([ErrFull], [ErrWrite], [ErrCorrupt],
 // [ErrReadOnly], [ErrBusy], [ErrNewer]), except that a database which somebody else owns is
 // facts.ErrNotOwner and the end of a context is that context's error. A commit that certainly
 // did not happen is facts.ErrAborted besides; after any other error of a commit [Store.Fences]

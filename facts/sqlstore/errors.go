@@ -14,6 +14,9 @@ import (
 var (
 	// ErrFull means that the disk, or the size allowed for the database, is used up.
 	ErrFull = errors.New("no space left for the database")
+	// ErrWrite means that the system refused a write for another reason: a quota, a limit on the
+	// size of files, a failing disk.
+	ErrWrite = errors.New("cannot write the database: quota, file size limit or disk failure")
 	// ErrCorrupt means that the file is damaged, or is not a database of this program.
 	ErrCorrupt = errors.New("database is damaged or not a tidemark database")
 	// ErrReadOnly means that the file or its directory cannot be opened or written.
@@ -41,6 +44,8 @@ func (d *dialect) fail(op string, err error) error {
 	switch d.classify(err) {
 	case failureFull:
 		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, ErrFull, err)
+	case failureWrite:
+		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, ErrWrite, err)
 	case failureCorrupt:
 		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, ErrCorrupt, err)
 	case failureReadOnly:

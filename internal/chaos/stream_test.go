@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // watcher is a client that lives through every kill: it follows all members of a workspace over
@@ -170,11 +171,12 @@ func (w *watcher) board(member string) board {
 	return board{Scopes: map[string]seen{}}
 }
 
-// differs compares the fold with what members are served.
+// differs compares the fold with what members are served. What a message changes for those for
+// whom it does not count is no event: their rows may name an older head.
 func (w *watcher) differs(served map[string]board) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return cmp.Diff(served, w.boards)
+	return cmp.Diff(served, w.boards, cmpopts.IgnoreFields(seen{}, "Head", "Replies", "Latest"))
 }
 
 // catchUp waits until the fold is what members are served.

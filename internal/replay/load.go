@@ -69,6 +69,7 @@ func plan(
 	planner := NewPlanner()
 	for done := 0; ; {
 		b := &batch{ops: w.Batch(), first: done + 1}
+		b.ops.Chain() // who counts for whom depends on the order
 		err := b.fill(planner, rows)
 		if len(b.posts) > 0 {
 			done += len(b.posts)
