@@ -58,7 +58,7 @@ func (s *Stream) payOne(ctx context.Context, d debt) error {
 		if err != nil {
 			return err
 		}
-		if !c.Whole && d.since <= c.LSN {
+		if !c.Whole {
 			return s.sendDeltas(ctx, c.Deltas)
 		}
 	}

@@ -151,9 +151,9 @@ func (s *Stream) Close() {
 // resumeProbes bounds the members of whom a stream of many asks whether it can be resumed.
 const resumeProbes = 16
 
-// resume finds out whether the token is a position to go on from. One that is not ours, or of a
-// newer database than this one, is not, and brings a snapshot. A stream of many goes on if one
-// of its first members can.
+// resume finds out whether the token is a position to go on from. One that is not ours, or lies
+// ahead of this database, is not, and brings a snapshot. A stream of many goes on if one of its
+// first members can.
 func (s *Stream) resume(ctx context.Context) (readstate.LSN, error) {
 	token, err := strconv.ParseUint(s.sub.Resume, 10, 64)
 	if token == 0 || err != nil {
@@ -167,8 +167,6 @@ func (s *Stream) resume(ctx context.Context) (readstate.LSN, error) {
 			continue
 		case err != nil:
 			return 0, err
-		case since > c.LSN:
-			return 0, nil
 		case c.Whole && s.sub.Many:
 			continue // another one may go on
 		}

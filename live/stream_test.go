@@ -325,6 +325,42 @@ func TestStreamStartsAnewAfterMemoryWent(t *testing.T) {
 	}
 }
 
+// meddler posts while a snapshot is being written.
+type meddler struct {
+	recorder
+	between func()
+}
+
+func (m *meddler) write(ctx context.Context, f Frame) error {
+	if len(m.frames) == 0 {
+		m.between()
+	}
+	return m.recorder.write(ctx, f)
+}
+
+// The position after a snapshot of several pages is that of the first page: what changed while
+// the others were read is told again after a resume.
+func TestPositionOfASnapshotIsItsFirstPage(t *testing.T) {
+	b := newBench(t)
+	b.channel("d")
+	hub := NewHub(Options{PageRows: 1})
+	ctx := t.Context()
+	s, err := hub.Open(ctx, Subscription{Workspace: b.ws, Members: []readstate.MemberID{"B"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	to := &meddler{between: func() { b.post("c", 1) }}
+	s.sink = to
+	if err := s.pay(ctx); err != nil {
+		t.Fatal(err)
+	}
+	first, last := to.frames[0].Data.(Page), to.frames[len(to.frames)-1]
+	if last.ID != fmt.Sprint(first.LSN) || last.Data.(Page).LSN == first.LSN {
+		t.Errorf("first page at %d, id %q", first.LSN, last.ID)
+	}
+}
+
 // While a member still waits for its first snapshot, no position may be given out: resuming
 // there would leave the member's rows out.
 func TestNoPositionWhileAMemberWaits(t *testing.T) {

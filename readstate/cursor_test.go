@@ -11,8 +11,8 @@ import (
 
 // anyRow draws a row of a scope with the given head, as commands may leave it.
 func anyRow(t *rapid.T, head readstate.Revision) readstate.Row {
-	upTo := func(max readstate.Revision, name string) readstate.Revision {
-		return readstate.Revision(rapid.Uint64Range(0, uint64(max)).Draw(t, name))
+	upTo := func(most readstate.Revision, name string) readstate.Revision {
+		return readstate.Revision(rapid.Uint64Range(0, uint64(most)).Draw(t, name))
 	}
 	r := readstate.Row{Joined: true, Visible: true, Epoch: 1}
 	r.Effective = upTo(head, "effective") + 1

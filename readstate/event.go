@@ -149,7 +149,7 @@ func (p *PairRow) Pair(t ScopeType, owner MemberKey, base Revision) Pair {
 		out.Removed += one(r > base)
 	}
 	for _, e := range p.Other.Everyone {
-		out.Everyone += one(e.Revision > base && !(t.NeutralWriters() && e.Principal == owner))
+		out.Everyone += one(e.Revision > base && (!t.NeutralWriters() || e.Principal != owner))
 	}
 	return out
 }
@@ -181,8 +181,8 @@ type BlockCount struct {
 	Count uint64
 }
 
-// BlockEvent says that a member blocks or unblocks another. The member events of the rows it
-// changes follow in the same commit.
+// BlockEvent says that a member blocks or unblocks another. It carries no rows: whoever holds the
+// member's rows reads them again, with the pairs that belong to them now.
 type BlockEvent struct {
 	Member    MemberKey
 	Other     MemberKey

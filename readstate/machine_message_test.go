@@ -120,13 +120,11 @@ func (s *scope) rename(e *entry, named []member, everyone bool) {
 	*e = after
 	if everyone != before.everyone {
 		block := s.everyone.block(e.revision)
-		ok := false
+		change := block.Clear
 		if everyone {
-			ok = block.Set(e.revision)
-		} else {
-			ok = block.Clear(e.revision)
+			change = block.Set
 		}
-		if !ok {
+		if !change(e.revision) {
 			s.machine.fail("%s: everyone at %d was %t already", s.id, e.revision, everyone)
 		}
 	}

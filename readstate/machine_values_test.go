@@ -29,11 +29,18 @@ func agree(changed bool, err error, wantChanged bool, verdict error) error {
 	case errors.Is(err, readstate.ErrFuture) && errors.Is(verdict, model.ErrFuture):
 	case errors.Is(err, readstate.ErrConflict) && errors.Is(verdict, model.ErrConflict):
 	case err != nil || verdict != nil:
-		return fmt.Errorf("refused with %w, the oracle with %w", err, verdict)
+		return fmt.Errorf("%s, for the oracle %s", said(err), said(verdict))
 	case changed != wantChanged:
 		return fmt.Errorf("changed %t, for the oracle %t", changed, wantChanged)
 	}
 	return nil
+}
+
+func said(err error) string {
+	if err == nil {
+		return "accepted"
+	}
+	return fmt.Sprintf("refused with %q", err)
 }
 
 func (w *machine) dispatch(op model.Op, out model.Outcome) (bool, error) {

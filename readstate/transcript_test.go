@@ -148,7 +148,7 @@ func (w *machine) perform(world *model.World, line string) error {
 	out, verdict := world.Apply(op)
 	switch {
 	case !errors.Is(verdict, refused):
-		return fmt.Errorf("refused with %v, not %v", verdict, refused)
+		return fmt.Errorf("%s, not %s", said(verdict), said(refused))
 	case refused == nil && verdict != nil:
 		return verdict
 	case still && out.Changed:

@@ -28,7 +28,7 @@ const (
 
 type demoCommand struct {
 	logFlags
-	Listen string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where the page is (${default})."`
+	Listen string        `default:"127.0.0.1:8480" help:"Where the page is, as HOST:PORT."`
 	Every  time.Duration `default:"4s" help:"How often somebody writes; 0 for silence."`
 	Open   bool          `help:"Open the first link in the browser."`
 }

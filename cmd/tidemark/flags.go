@@ -18,7 +18,7 @@ import (
 
 // factsFlag names the database.
 type factsFlag struct {
-	Facts string `default:"sqlite:tidemark.db" placeholder:"sqlite:PATH" help:"Where the facts are kept."`
+	Facts string `default:"sqlite:tidemark.db" help:"Where the facts are kept, as sqlite:PATH."`
 }
 
 const sqlitePrefix = "sqlite:"
@@ -55,7 +55,7 @@ const secretVariable = "TIDEMARK_JWT_SECRET"
 
 // secretFlag says where the secret that signs tokens is.
 type secretFlag struct {
-	JWTSecretFile string `name:"jwt-secret-file" placeholder:"FILE" help:"File with the secret of HS256 tokens, or two for rotation, one a line; the first one signs. Or put it into $TIDEMARK_JWT_SECRET."`
+	JWTSecretFile string `name:"jwt-secret-file" placeholder:"FILE" help:"${about_jwt_secret_file}"`
 }
 
 // secrets reads the secrets from the file or the environment; none is no error.
@@ -86,7 +86,7 @@ func (f *secretFlag) secrets() ([][]byte, error) {
 // authFlags say which tokens are believed.
 type authFlags struct {
 	secretFlag
-	JWKS string `name:"jwks" placeholder:"FILE|URL" help:"Key set of RS256, ES256 and EdDSA tokens: a file, or an https address."`
+	JWKS string `name:"jwks" placeholder:"FILE|URL" help:"${about_jwks}"`
 }
 
 var errNoKeys = errors.New("no way to check tokens: set $" + secretVariable +

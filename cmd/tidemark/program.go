@@ -75,9 +75,9 @@ func (m *Main) parse(args []string) (cmd command, done bool, err error) {
 		kong.Writers(m.Stdout, m.Stderr),
 		kong.Exit(func(int) { done = true }),
 		kong.DefaultEnvars("TIDEMARK"),
+		helpTexts,
 		kong.Configuration(readConfig),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.ValueFormatter(kong.DefaultHelpValueFormatter),
 	)
 	if err != nil {
 		return nil, false, err // a mistake in the tags above

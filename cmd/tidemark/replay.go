@@ -35,7 +35,7 @@ type replayCommand struct {
 	factsFlag
 	Trace  string `arg:"" help:"Trace to load, compressed by gzip or plain."`
 	JSON   bool   `help:"Print one JSON object."`
-	Counts string `placeholder:"FILE" help:"Also write every count as a line member,scope,unread,attention; compressed if the name ends in .gz."`
+	Counts string `placeholder:"FILE" help:"${about_counts}"`
 }
 
 func (c *replayCommand) run(ctx context.Context, m *Main) (err error) {

@@ -20,11 +20,12 @@ type serveCommand struct {
 	factsFlag
 	authFlags
 	logFlags
-	budgetFlags
-	Listen       string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where clients connect (${default})."`
-	AdminListen  string        `default:"127.0.0.1:8481" placeholder:"HOST:PORT" help:"Where metrics and profiles are (${default}); \"off\" for none. For operators only."`
+	Runtime      runtimeFlags  `embed:"" prefix:"unread-runtime-" group:"Budgets"`
+	Budgets      budgetFlags   `embed:"" group:"Budgets"`
+	Listen       string        `default:"127.0.0.1:8480" help:"Where clients connect, as HOST:PORT."`
+	AdminListen  string        `default:"127.0.0.1:8481" help:"${about_admin_listen}"`
 	Profile      string        `default:"all" enum:"all" help:"Which workspaces this process owns: ${enum}."`
-	CORSOrigin   []string      `name:"cors-origin" placeholder:"ORIGIN,..." help:"Origins whose pages may ask; \"*\" for any."`
+	CORSOrigin   []string      `name:"cors-origin" placeholder:"ORIGIN" help:"${about_cors_origin}"`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
 	DrainTimeout time.Duration `default:"10s" help:"How long open requests and streams may take to end."`
@@ -34,7 +35,7 @@ const noListener = "off"
 
 // Validate implements kong's check.
 func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.factsFlag.Validate(), c.budgetFlags.Validate()); err != nil {
+	if err := errors.Join(c.factsFlag.Validate(), c.Runtime.Validate(), c.Budgets.Validate()); err != nil {
 		return err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
@@ -51,24 +52,41 @@ func (c *serveCommand) Validate() error {
 	return checkRange("drain-timeout", c.DrainTimeout, 0, time.Hour)
 }
 
-// budgetFlags bound what the server spends on its clients.
+// runtimeFlags bound what the counts in memory may take.
+type runtimeFlags struct {
+	HydrateBatchSize      int `default:"100" help:"Rows read at once when a member is loaded."`
+	HydrateMaxConcurrency int `default:"2" help:"Members loaded at once."`
+	MaxEntries            int `default:"1000000" help:"${about_max_entries}"`
+}
+
+// Validate implements kong's check.
+func (f *runtimeFlags) Validate() error {
+	return errors.Join(
+		checkRange("unread-runtime-hydrate-batch-size", f.HydrateBatchSize, 1, 10_000),
+		checkRange("unread-runtime-hydrate-max-concurrency", f.HydrateMaxConcurrency, 1, 64),
+		checkRange("unread-runtime-max-entries", f.MaxEntries, 1000, 1<<30),
+	)
+}
+
+func (f *runtimeFlags) config() unread.Config {
+	return unread.Config{
+		HydratePageSize: f.HydrateBatchSize, HydrateConcurrency: f.HydrateMaxConcurrency,
+		MaxEntries: f.MaxEntries,
+	}
+}
+
+// budgetFlags bound what one client may ask for.
 type budgetFlags struct {
-	HydrateBatchSize      int     `name:"unread-runtime-hydrate-batch-size" group:"Budgets" default:"100" help:"Rows read at once when a member is loaded."`
-	HydrateMaxConcurrency int     `name:"unread-runtime-hydrate-max-concurrency" group:"Budgets" default:"2" help:"Members loaded at once."`
-	MaxEntries            int     `name:"unread-runtime-max-entries" group:"Budgets" default:"1000000" help:"Rows of members who are not connected that a workspace keeps in memory."`
-	MemberRate            float64 `group:"Budgets" default:"100" help:"Requests a second of one member token."`
-	MemberBurst           int     `group:"Budgets" default:"500" help:"Requests of one member token at once."`
-	ServiceRate           float64 `group:"Budgets" default:"5000" help:"Requests a second of one service or admin token."`
-	ServiceBurst          int     `group:"Budgets" default:"10000" help:"Requests of one service or admin token at once."`
-	TokenStreams          int     `group:"Budgets" default:"32" help:"Streams one token may have open."`
+	MemberRate   float64 `default:"100" help:"Requests a second of one member token."`
+	MemberBurst  int     `default:"500" help:"Requests of one member token at once."`
+	ServiceRate  float64 `default:"5000" help:"Requests a second of one service or admin token."`
+	ServiceBurst int     `default:"10000" help:"Requests of one service or admin token at once."`
+	TokenStreams int     `default:"32" help:"Streams one token may have open."`
 }
 
 // Validate implements kong's check.
 func (f *budgetFlags) Validate() error {
 	return errors.Join(
-		checkRange("unread-runtime-hydrate-batch-size", f.HydrateBatchSize, 1, 10_000),
-		checkRange("unread-runtime-hydrate-max-concurrency", f.HydrateMaxConcurrency, 1, 64),
-		checkRange("unread-runtime-max-entries", f.MaxEntries, 1000, 1<<30),
 		checkRange("member-rate", f.MemberRate, 0.01, 1e6),
 		checkRange("member-burst", f.MemberBurst, 1, 1_000_000),
 		checkRange("service-rate", f.ServiceRate, 0.01, 1e6),
@@ -81,13 +99,6 @@ func (f *budgetFlags) limits() httpapi.Limits {
 	return httpapi.Limits{
 		MemberRate: f.MemberRate, MemberBurst: f.MemberBurst,
 		ServiceRate: f.ServiceRate, ServiceBurst: f.ServiceBurst, Streams: f.TokenStreams,
-	}
-}
-
-func (f *budgetFlags) runtime() unread.Config {
-	return unread.Config{
-		HydratePageSize: f.HydrateBatchSize, HydrateConcurrency: f.HydrateMaxConcurrency,
-		MaxEntries: f.MaxEntries,
 	}
 }
 
@@ -104,7 +115,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	defer listeners.close()
 	engine, err := tidemark.Open(ctx, tidemark.Options{
-		Facts: c.Facts, Log: log, Now: m.Now, Runtime: c.runtime(),
+		Facts: c.Facts, Log: log, Now: m.Now, Runtime: c.Runtime.config(),
 	})
 	if err != nil {
 		return err
@@ -115,7 +126,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Auth: auth, Limits: c.limits(), CORSOrigins: c.CORSOrigin,
+		Engine: engine, Auth: auth, Limits: c.Budgets.limits(), CORSOrigins: c.CORSOrigin,
 		Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {

@@ -13,7 +13,7 @@ const maxTTL = 10 * 365 * 24 * time.Hour
 
 type tokenCommand struct {
 	secretFlag
-	WS   string        `name:"ws" required:"" placeholder:"ID" help:"Workspace; \"*\" is all of them, for an admin."`
+	WS   string        `name:"ws" required:"" placeholder:"ID" help:"${about_ws}"`
 	Sub  string        `name:"sub" required:"" placeholder:"ID" help:"Member whom the token speaks for."`
 	Role string        `default:"member" enum:"member,service,admin" help:"What the token may do: ${enum}."`
 	TTL  time.Duration `name:"ttl" default:"1h" help:"How long it is good for."`

@@ -15,7 +15,7 @@ import (
 type traceCommand struct {
 	Messages int    `default:"20000" help:"How many messages."`
 	Seed     uint64 `default:"1" help:"The same seed gives the same trace."`
-	Output   string `short:"o" placeholder:"FILE" help:"Where to write instead of the standard output; compressed if the name ends in .gz."`
+	Output   string `short:"o" placeholder:"FILE" help:"${about_output}"`
 }
 
 // Validate implements kong's check.

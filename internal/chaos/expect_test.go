@@ -205,8 +205,8 @@ func (f *fates) checkMoves(d *durable) []string {
 			}
 			for _, id := range a.Messages {
 				row := d.scope(a.To).byID[id]
-				if row == nil {
-					continue
+				if row == nil || row.peerScope != 0 {
+					continue // the copy of a broadcast reply, which keeps the move away
 				}
 				there++
 				if v := f.judge(a, a.To, id, row.seq); !row.live && !v.mayDie {

@@ -122,10 +122,9 @@ func (s *siege) checkServed(when string, durables map[string]*durable) bool {
 			boards[id] = got
 		}
 		s.checkLists(when, w, d)
-		if d.lsn != readDurable(s.t, s.path)[w.name].lsn {
-			return false // the stream has gone on, too
+		if !s.catchUp(s.watchers[i], boards, d.lsn) {
+			return false
 		}
-		s.catchUp(s.watchers[i], boards)
 	}
 	return true
 }

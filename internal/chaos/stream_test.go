@@ -24,8 +24,10 @@ type watcher struct {
 
 	mu     sync.Mutex
 	boards map[string]board // by member
+	paging map[string]bool  // members in the middle of a snapshot
 	last   string           // id of the newest event that had one
 	told   chan struct{}    // holds a token after every event
+	heard  []string         // the newest events
 
 	events, resumed int
 	stop            context.CancelFunc
@@ -101,6 +103,9 @@ func (w *watcher) follow(ctx context.Context, wire *wire) error {
 	return lines.Err()
 }
 
+// eventsKept bounds the events that a failure prints.
+const eventsKept = 60
+
 // delta is what both kinds of events say of a member.
 type delta struct {
 	Member string `json:"member"`
@@ -119,6 +124,8 @@ func (w *watcher) hear(event, id string, data []byte) error {
 	if err := json.Unmarshal(data, &d); err != nil {
 		return fmt.Errorf("%s %s: %w", event, clip(data), err)
 	}
+	w.heard = append(w.heard, fmt.Sprintf("%s %s %s", event, id, clip(data)))
+	w.heard = w.heard[max(0, len(w.heard)-eventsKept):]
 	switch event {
 	case "hello":
 		var hello struct {
@@ -132,11 +139,16 @@ func (w *watcher) hear(event, id string, data []byte) error {
 		} else {
 			w.boards = map[string]board{}
 		}
+		w.paging = map[string]bool{}
 	case "snapshot":
 		if d.State != "ready" {
 			return nil // withheld; it comes later
 		}
 		b := w.board(d.Member)
+		if !w.paging[d.Member] { // the first page of all there is: nothing else counts any more
+			clear(b.Scopes)
+		}
+		w.paging[d.Member] = !d.Complete
 		for scope, r := range d.Scopes {
 			b.Scopes[scope] = r.seen()
 		}
@@ -172,29 +184,40 @@ func (w *watcher) board(member string) board {
 }
 
 // differs compares the fold with what members are served. What a message changes for those for
-// whom it does not count is no event: their rows may name an older head.
+// whom it does not count is no event, so that their rows may name an older head; nor is the choice
+// of the number that a badge displays.
 func (w *watcher) differs(served map[string]board) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return cmp.Diff(served, w.boards, cmpopts.IgnoreFields(seen{}, "Head", "Replies", "Latest"))
+	return cmp.Diff(served, w.boards, cmpopts.IgnoreFields(seen{}, "Head", "Replies", "Latest"),
+		cmpopts.IgnoreFields(badge{}, "Display"))
 }
 
-// catchUp waits until the fold is what members are served.
-func (s *siege) catchUp(w *watcher, served map[string]board) {
+// catchUp waits until the fold is what members are served; false when the workspace has gone on
+// since they were.
+func (s *siege) catchUp(w *watcher, served map[string]board, lsn uint64) bool {
 	s.t.Helper()
 	enough := time.After(patience)
 	for {
 		diff := w.differs(served)
 		if diff == "" {
-			return
+			return true
+		}
+		if readDurable(s.t, s.path)[w.world.name].lsn != lsn {
+			return false
 		}
 		select {
 		case <-w.told:
 		case <-w.ended:
 			s.fail("streaming", fmt.Sprintf("the stream of %s ended: %v", w.world.name, w.err))
+		case <-time.After(time.Second):
+			// Nothing was told, but the sweeper may have made a commit that tells nobody here.
 		case <-enough:
-			s.fail("streaming", fmt.Sprintf("%s, served and folded from the stream:\n%s",
-				w.world.name, diff))
+			w.mu.Lock()
+			heard := strings.Join(w.heard, "\n")
+			w.mu.Unlock()
+			s.fail("streaming", fmt.Sprintf("%s, served and folded from the stream:\n%s\n"+
+				"last events:\n%s", w.world.name, diff, heard))
 		}
 	}
 }

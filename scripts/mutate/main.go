@@ -17,7 +17,7 @@ import (
 
 const (
 	target = "readstate"
-	limit  = 3 * time.Minute // for one stage of the tests of one alteration
+	limit  = 3 * time.Minute // for one compilation, and for one stage of the tests
 )
 
 // parts are the files and directories that the tests consist of, directories first.
@@ -80,7 +80,7 @@ func run(only string, jobs int, show bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	tree := filepath.Join(dir, "tree")
 	if err := copyTree(tree); err != nil {
 		return false, err
@@ -198,7 +198,7 @@ func try(dir, tree string, a alteration) result {
 	if err != nil {
 		return result{broken, out}
 	}
-	defer os.Remove(binary) // hundreds of them would fill a small disk
+	defer func() { _ = os.Remove(binary) }() // hundreds of them would fill a small disk
 	for _, tests := range stages {
 		if out, err := test(tree, binary, tests); err != nil {
 			return result{caught, firstFailure(out)}
@@ -229,7 +229,9 @@ func build(tree, dir string, flags ...string) (binary, out string, err error) {
 	binary = filepath.Join(dir, "readstate.test")
 	// Nobody debugs these: without symbols they are linked in half the time.
 	args := append([]string{"test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", binary}, flags...)
-	cmd := exec.Command("go", append(args, "./"+target)...)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+target)...)
 	cmd.Dir = tree
 	text, err := cmd.CombinedOutput()
 	return binary, string(text), err
