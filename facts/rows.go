@@ -113,15 +113,17 @@ type MessageRow struct {
 	Live          bool
 	Silent        bool
 	ReplyTo       string
-	Peer          Place              // the other entry of a broadcast reply
-	Thread        readstate.ScopeKey // the thread that hangs on the message, zero for none
-	Op            OpKey              // zero Actor on the channel copy of a broadcast reply and on moved rows
-	OpDigest      Digest
-	LocalID       string
-	ExpiresAt     int64 // milliseconds, zero for never
-	CreatedAt     int64
-	EditedAt      int64
-	Payload       []byte // JSON; nil for none
+	Peer          Place // the other entry of a broadcast reply
+	// PeerRevision is the revision that entry was given; it is known when the entry is trimmed.
+	PeerRevision readstate.Revision
+	Thread       readstate.ScopeKey // the thread that hangs on the message, zero for none
+	Op           OpKey              // zero Actor on the channel copy of a broadcast reply and on moved rows
+	OpDigest     Digest
+	LocalID      string
+	ExpiresAt    int64 // milliseconds, zero for never
+	CreatedAt    int64
+	EditedAt     int64
+	Payload      []byte // JSON; nil for none
 }
 
 // MentionRow is one row of message_mentions. Neutral rows belong to the message's author or

@@ -150,7 +150,7 @@ func (o *move) arrive(
 		return err
 	}
 	readable := o.Counted && m.Revision > 0
-	m.Live, m.Peer, m.Thread = true, Place{}, 0
+	m.Live, m.Peer, m.PeerRevision, m.Thread = true, Place{}, 0, 0
 	m.Op, m.OpDigest, m.LocalID = OpKey{}, Digest{}, ""
 	m.Revision, m.Recipients = 0, nil
 	if !readable {

@@ -254,12 +254,13 @@ func (o *post) append(
 	if err != nil {
 		return nil, err
 	}
-	row.Op, row.OpDigest, row.LocalID, row.Peer = OpKey{}, Digest{}, "", entry.Place
+	row.Op, row.OpDigest, row.LocalID = OpKey{}, Digest{}, ""
+	row.Peer, row.PeerRevision = entry.Place, entry.Revision
 	twin, err := g.appendEntry(ctx, w, channel, row, d.readable)
 	if err != nil {
 		return nil, err
 	}
-	entry.Peer = twin.Place
+	entry.Peer, entry.PeerRevision = twin.Place, twin.Revision
 	g.messages.change(entry)
 	out.Channel = &ChannelCopy{Seq: twin.Seq, Revision: twin.Revision}
 	return out, nil
@@ -340,14 +341,7 @@ func (g *group) repeated(
 		MessageID: m.ID, Seq: m.Seq, Revision: m.Revision, LSN: w.LSN, Duplicate: true,
 	}
 	if m.Peer.Scope != 0 {
-		twin, err := g.messageAt(ctx, m.Peer)
-		if err != nil {
-			return nil, true, err
-		}
-		out.Channel = &ChannelCopy{Seq: m.Peer.Seq}
-		if twin != nil {
-			out.Channel.Revision = twin.Revision
-		}
+		out.Channel = &ChannelCopy{Seq: m.Peer.Seq, Revision: m.PeerRevision}
 	}
 	return out, true, nil
 }

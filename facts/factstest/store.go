@@ -217,7 +217,8 @@ func messageRow(scope readstate.ScopeKey, seq readstate.Seq, id string) facts.Me
 		},
 		Recipients: []readstate.MemberKey{facts.MemberKeyOf(homeKey, 300)}, Everyone: true,
 		Live: true, Silent: true, ReplyTo: "r'", Peer: facts.Place{Scope: scope + 1, Seq: 2},
-		Thread: scope + 1, Op: facts.OpKey{Workspace: homeKey, Actor: author, ID: "op " + id},
+		PeerRevision: 2,
+		Thread:       scope + 1, Op: facts.OpKey{Workspace: homeKey, Actor: author, ID: "op " + id},
 		OpDigest: facts.Digest{1, 2, 15: 255}, LocalID: "l " + id, ExpiresAt: 1 << 42,
 		CreatedAt: 1 << 40, EditedAt: 1 << 41, Payload: []byte("{\"x\":\"\\u0000\"}"),
 	}

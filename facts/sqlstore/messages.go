@@ -10,7 +10,7 @@ import (
 
 const messageColumns = `m.scope, m.seq, m.revision, m.id, m.kind, m.author, m.principal,
   m.author_rank, m.principal_rank, m.named, m.recipients, m.everyone, m.live, m.silent,
-  m.reply_to, m.peer_scope, m.peer_seq, m.thread, m.op_actor, m.op_id, m.op_digest,
+  m.reply_to, m.peer_scope, m.peer_seq, m.peer_revision, m.thread, m.op_actor, m.op_id, m.op_digest,
   m.local_id, m.expires_at, m.created_at, m.edited_at, m.payload`
 
 var (
@@ -58,13 +58,13 @@ var (
 	insertMessages = insert("insert messages", insertion{
 		table: "scope_messages",
 		columns: list("scope seq revision id kind author principal author_rank principal_rank " +
-			"named recipients everyone live silent reply_to peer_scope peer_seq thread op_actor " +
-			"op_id op_digest local_id expires_at created_at edited_at payload"),
+			"named recipients everyone live silent reply_to peer_scope peer_seq peer_revision thread " +
+			"op_actor op_id op_digest local_id expires_at created_at edited_at payload"),
 	})
 	updateMessages = update("update messages", change{
 		table: "scope_messages",
 		columns: list("scope seq id live named everyone edited_at peer_scope peer_seq " +
-			"thread expires_at payload"),
+			"peer_revision thread expires_at payload"),
 		keys: 2,
 	})
 
@@ -118,6 +118,7 @@ func readMessage(r *record) (facts.MessageRow, error) {
 	m.Everyone, m.Live, m.Silent = r.bool(), r.bool(), r.bool()
 	m.ReplyTo = r.string()
 	m.Peer = facts.Place{Scope: readstate.ScopeKey(r.uint()), Seq: readstate.Seq(r.uint())}
+	m.PeerRevision = readstate.Revision(r.uint())
 	m.Thread = readstate.ScopeKey(r.uint())
 	if r.null() {
 		r.skip(3)
@@ -148,7 +149,7 @@ func bindMessage(args []any, m *facts.MessageRow) []any {
 		number(m.Author), positive(m.Principal), number(m.AuthorRank), number(m.PrincipalRank),
 		packMembers(m.Scope, m.Named), packMembers(m.Scope, m.Recipients), flag(m.Everyone),
 		flag(m.Live), flag(m.Silent), optional(m.ReplyTo), number(m.Peer.Scope),
-		number(m.Peer.Seq), number(m.Thread))
+		number(m.Peer.Seq), number(m.PeerRevision), number(m.Thread))
 	if m.Op.Actor == 0 {
 		args = append(args, nil, nil, nil)
 	} else {
@@ -161,7 +162,7 @@ func bindMessage(args []any, m *facts.MessageRow) []any {
 func bindMessageChange(args []any, m *facts.MessageRow) []any {
 	return append(args, number(m.Scope), number(m.Seq), id(m.ID), flag(m.Live),
 		packMembers(m.Scope, m.Named), flag(m.Everyone), number(m.EditedAt),
-		number(m.Peer.Scope), number(m.Peer.Seq), number(m.Thread),
+		number(m.Peer.Scope), number(m.Peer.Seq), number(m.PeerRevision), number(m.Thread),
 		positive(m.ExpiresAt), blob(m.Payload))
 }
 

@@ -145,11 +145,12 @@ func sqlitePrepare(ctx context.Context, db *sql.DB) error {
 	if app != sqliteApplicationID && objects > 0 {
 		return fmt.Errorf("%w: %w: application id %#x", facts.ErrUnavailable, ErrCorrupt, app)
 	}
-	if err := migrateSQLite(ctx, db); err != nil {
+	// The mark comes first: a file whose making was cut short is ours, too, and gets finished.
+	_, err = db.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(sqliteApplicationID))
+	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(sqliteApplicationID))
-	return err
+	return migrateSQLite(ctx, db)
 }
 
 // BackupSQLite copies a consistent state of the database at path, which may be in use by its

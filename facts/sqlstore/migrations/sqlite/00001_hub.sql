@@ -80,6 +80,7 @@ CREATE TABLE scope_messages (
   reply_to       BLOB,
   peer_scope     INTEGER NOT NULL, -- 0 for none
   peer_seq       INTEGER NOT NULL,
+  peer_revision  INTEGER NOT NULL,
   thread         INTEGER NOT NULL, -- the thread that hangs on the message, 0 for none
   op_actor       INTEGER, -- NULL on the channel copy of a broadcast reply and on moved rows
   op_id          BLOB,
