@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -16,7 +15,7 @@ func TestKilledWhileMakingTheDatabase(t *testing.T) {
 	statements := s.opened
 	s.kill()
 	step := statements / 5
-	if os.Getenv("TIDEMARK_SOAK") != "" {
+	if soaking() {
 		step = 1
 	}
 	for n := 1; n <= statements; n += step {

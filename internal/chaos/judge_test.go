@@ -204,6 +204,7 @@ func (s *siege) resolve(before map[string]*durable) {
 	open := s.journal.open()
 	// Sends first: what a trim takes away has no operation id any more.
 	slices.SortStableFunc(open, func(a, b *act) int { return late(a) - late(b) })
+	s.unanswered += len(open)
 	for _, a := range open {
 		c := s.clients[a.Client]
 		known := c.states[placeOf{a.Member, a.Scope}]

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 const (
 	quickKills = 12
 	soakKills  = 200
+	// programKills are those of the program as it is shipped, beside the others.
+	programKills = 40
 	// actsPerLife bounds the load between two kills. A kill that needs more is never reached.
 	actsPerLife = 5000
 	// fewestOpening is how many statements a start runs at least when the schema is there.
@@ -39,6 +41,7 @@ const (
 	loaded    = "after the load"
 	restarted = "after the restart"
 	resolved  = "after everything was answered"
+	soakEnv   = "TIDEMARK_SOAK"
 	seedEnv   = "TIDEMARK_CHAOS_SEED"
 	killsEnv  = "TIDEMARK_CHAOS_KILLS"
 )
@@ -67,6 +70,8 @@ type siege struct {
 	clients  []*client
 	watchers []*watcher
 	rng      *rand.Rand
+	launch   func(t *testing.T, path string, kill *blow) *server
+	places   []place // where its servers can be killed
 
 	server *server
 	wire   *wire
@@ -74,14 +79,17 @@ type siege struct {
 
 	terms, lsns map[string]uint64
 	counted     int // rows that were compared with a recount
-	unknown     int // operations that were never answered
-	survived    int // of them, those that had been carried out
+	unanswered  int // requests
+	unknown     int // operations in them
+	survived    int // of these, those with a receipt that had been carried out
 }
 
 func newSiege(t *testing.T, seed uint64) *siege {
 	s := &siege{
 		t: t, seed: seed, path: filepath.Join(t.TempDir(), "facts.db"), journal: &journal{},
-		rng: rand.New(rand.NewPCG(seed, 0)), terms: map[string]uint64{}, lsns: map[string]uint64{},
+		rng:    rand.New(rand.NewPCG(seed, 0)),
+		launch: launch, places: append([]place{answered, resting, opening, loading}, inside...),
+		terms: map[string]uint64{}, lsns: map[string]uint64{},
 	}
 	for i, name := range []string{"alpha", "beta"} {
 		w := &world{
@@ -114,7 +122,7 @@ func newSiege(t *testing.T, seed uint64) *siege {
 // start launches a process; false when the blow killed it while it started.
 func (s *siege) start(kill *blow) bool {
 	s.t.Helper()
-	s.server = launch(s.t, s.path, kill)
+	s.server = s.launch(s.t, s.path, kill)
 	if s.server == nil {
 		return false
 	}
@@ -187,9 +195,8 @@ func (s *siege) load(most int) bool {
 
 // plan draws the next kill. Every place has its turn.
 func (s *siege) plan(n int) blow {
-	places := append([]place{answered, resting, opening, loading}, inside...)
-	turn := rand.New(rand.NewPCG(s.seed, uint64(1000+n/len(places)))).Perm(len(places))
-	b := blow{Place: places[turn[n%len(places)]]}
+	round := rand.New(rand.NewPCG(s.seed, uint64(1000+n/len(s.places))))
+	b := blow{Place: s.places[round.Perm(len(s.places))[n%len(s.places)]]}
 	most := map[place]int{
 		answered: 300, resting: 300, opening: fewestOpening, loading: 600, writing: 400, answering: 150,
 	}[b.Place]
@@ -258,42 +265,68 @@ func (s *siege) fail(when string, faults ...string) {
 
 // Nothing acknowledged is lost by kill -9 wherever it strikes, nothing is there twice, and every
 // count is what a recount of the rows gives.
+//
+// covers: RT-355
 func TestKills(t *testing.T) {
 	s := newSiege(t, uint64(number(t, seedEnv, 1)))
 	kills := quickKills
-	if os.Getenv("TIDEMARK_SOAK") != "" {
+	if soaking() {
 		kills = soakKills
 		for _, w := range s.worlds {
 			w.floods = true
 		}
 	}
+	s.endure(number(t, killsEnv, kills))
+}
+
+// The same holds for the program as it is shipped. It has no trap within, so that it is killed
+// from outside only, and building it takes a while: this is for the soak.
+func TestKillsOfTheProgram(t *testing.T) {
+	if !soaking() {
+		t.Skip("only with " + soakEnv)
+	}
+	s := newSiege(t, uint64(number(t, seedEnv, 1)))
+	s.launch, s.places = launcher(build(t)), []place{answered, answered, answered, resting}
+	s.endure(number(t, killsEnv, programKills))
+}
+
+func soaking() bool { return os.Getenv(soakEnv) != "" }
+
+// endure runs the load through so many kills and judges after each.
+func (s *siege) endure(kills int) {
+	s.t.Helper()
 	began := time.Now()
 	s.start(nil)
 	s.found()
 	s.watch()
-	for n := range number(t, killsEnv, kills) {
+	for n := range kills {
 		s.strike(s.plan(n))
 		s.start(nil)
 		s.watch()
-		before := s.judge(restarted)
-		s.resolve(before)
+		s.resolve(s.judge(restarted))
 		s.judge(resolved)
 		if n%20 == 0 {
-			checkFile(t, s.path)
+			checkFile(s.t, s.path)
 		}
 	}
 	s.server.kill()
 	s.end()
-	resumed := 0
-	for _, w := range s.watchers {
-		resumed += w.resumed
-	}
+	s.report(time.Since(began))
+}
+
+func (s *siege) report(took time.Duration) {
 	places := map[place]int{}
 	for _, b := range s.kills {
 		places[b.Place]++
 	}
-	t.Logf("%d kills (%v) under %d answered requests in %s; %d operations unanswered, of which "+
-		"%d had been carried out; %d served rows recounted; %d streams resumed;%s", len(s.kills), places,
-		s.journal.answers, time.Since(began).Round(time.Second), s.unknown, s.survived, s.counted, resumed,
-		s.journal.tally())
+	events, resumed := 0, 0
+	for _, w := range s.watchers {
+		events, resumed = events+w.events, resumed+w.resumed
+	}
+	s.t.Logf("seed %d: %d kills %v in %s", s.seed, len(s.kills), places, took.Round(time.Second))
+	s.t.Logf("%d requests answered; %d without an answer, in them %d operations, of which %d with "+
+		"a receipt had been carried out", s.journal.answers, s.unanswered, s.unknown, s.survived)
+	s.t.Logf("%d served rows equal a recount; %d stream events, %d streams resumed", s.counted,
+		events, resumed)
+	s.t.Logf("operations:%s", s.journal.tally())
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -38,24 +40,9 @@ func launch(t *testing.T, path string, kill *blow) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{
-		cmd: exec.Command(os.Args[0]), lines: make(chan []byte, 1), dead: make(chan struct{}),
-		errors: &tail{},
-	}
-	s.cmd.Env = append(os.Environ(), childEnv+"="+string(set))
-	s.cmd.Stderr = s.errors
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.orders, err = s.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go s.attend(out)
-	t.Cleanup(s.kill)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+string(set))
+	s := begin(t, cmd)
 	r, ok := s.await(t)
 	if !ok {
 		if kill == nil {
@@ -65,6 +52,61 @@ func launch(t *testing.T, path string, kill *blow) *server {
 	}
 	s.base, s.opened = "http://"+r.Address, r.Opened
 	return s
+}
+
+// begin starts a process that the test ends in any case.
+func begin(t *testing.T, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{
+		cmd: cmd, lines: make(chan []byte, 1), dead: make(chan struct{}),
+		errors: &tail{serving: make(chan string, 1)},
+	}
+	cmd.Stderr = s.errors
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.orders, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go s.attend(out)
+	t.Cleanup(s.kill)
+	return s
+}
+
+// build compiles the program as it is shipped.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "tidemark")
+	cmd := exec.Command("go", "build", "-o", binary, "github.com/tidemark-im/tidemark/cmd/tidemark")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return binary
+}
+
+// launcher starts the shipped program. It says in its log where it serves, and takes no orders.
+func launcher(binary string) func(*testing.T, string, *blow) *server {
+	return func(t *testing.T, path string, _ *blow) *server {
+		t.Helper()
+		cmd := exec.Command(binary, "serve", "--facts", "sqlite:"+path,
+			"--listen", "127.0.0.1:0", "--admin-listen", "off",
+			"--member-rate", "1000000", "--member-burst", "1000000",
+			"--service-rate", "1000000", "--service-burst", "1000000")
+		cmd.Env = append(os.Environ(), "TIDEMARK_JWT_SECRET="+string(secret))
+		s := begin(t, cmd)
+		select {
+		case s.base = <-s.errors.serving:
+		case <-s.dead:
+			t.Fatalf("the program did not start:\n%s", s.errors)
+		case <-time.After(patience):
+			t.Fatalf("the program does not say where it serves:\n%s", s.errors)
+		}
+		return s
+	}
 }
 
 // attend reads what the process prints and collects it when it ends.
@@ -158,9 +200,12 @@ func (s *server) troubles() []string {
 
 // tail keeps the end of what a process writes.
 type tail struct {
-	mu   sync.Mutex
-	text []byte
+	mu      sync.Mutex
+	text    []byte
+	serving chan string // takes the address that a program says it serves at
 }
+
+var servingAt = regexp.MustCompile(`msg=serving url=(\S+)`)
 
 const tailBytes = 64 << 10
 
@@ -169,6 +214,12 @@ func (l *tail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, p...)
+	if m := servingAt.FindSubmatch(l.text); m != nil {
+		select {
+		case l.serving <- string(m[1]):
+		default: // it is known
+		}
+	}
 	if over := len(l.text) - tailBytes; over > 0 {
 		l.text = append(l.text[:0], l.text[over:]...)
 	}
