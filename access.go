@@ -27,7 +27,7 @@ func (w *Workspace) Seen(
 			place.Scope = scope.Info.Parent
 		}
 		row, ok, err := v.State(ctx, place)
-		if err == nil && !(ok && row.Row.Joined && row.Row.Visible) {
+		if err == nil && (!ok || !row.Row.Joined || !row.Row.Visible) {
 			err = fmt.Errorf("scope %q: %w", s, facts.ErrNotFound)
 		}
 		return err

@@ -89,6 +89,8 @@ func rowOf(code Code) row {
 }
 
 // Problem is the body of every refusal, RFC 9457.
+//
+//nolint:errname // the word of the standard, and the name of the schema
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -149,8 +151,8 @@ func errorID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// writeProblem answers with a refusal.
-func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error) *Problem {
+// writeProblem answers with a refusal and returns its code.
+func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error) Code {
 	p := problemOf(err)
 	if p.Code == CodeInternal {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method,
@@ -169,7 +171,7 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 		}
 	}
 	writeJSON(w, "application/problem+json", p.Status, p)
-	return p
+	return p.Code
 }
 
 // writeJSON answers with a body that encoding cannot fail for.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,8 +43,55 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		os.RemoveAll(dir)
+		if missing := neverAnswered(); code == 0 && len(missing) > 0 && !filtered() {
+			fmt.Fprintln(os.Stderr, "no test saw a success of", missing)
+			code = 1
+		}
 		os.Exit(code)
 	}))
+}
+
+// answered counts for each documented operation the tests that saw a success of it.
+var answered = struct {
+	sync.Mutex
+	by map[string]int
+}{by: map[string]int{}}
+
+// filtered reports that not all tests were asked for.
+func filtered() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func neverAnswered() []string {
+	answered.Lock()
+	defer answered.Unlock()
+	var missing []string
+	for id, n := range answered.by {
+		if n == 0 && id != "postActivity" && id != "putTask" { // not available yet
+			missing = append(missing, id)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// noteAnswers adds what the harness saw.
+func (h *harness) noteAnswers() {
+	answered.Lock()
+	defer answered.Unlock()
+	unseen := h.check.Unseen()
+	for _, op := range h.check.Operations() {
+		if !slices.Contains(unseen, op.ID) {
+			answered.by[op.ID]++
+		} else {
+			answered.by[op.ID] += 0 // it exists
+		}
+	}
 }
 
 func makeEmptyStore(path string) error {
@@ -156,6 +205,7 @@ func newHarness(t *testing.T, options ...option) *harness {
 	if h.check, err = apicheck.New(document); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(h.noteAnswers)
 	return h
 }
 

@@ -71,14 +71,16 @@ type blockParams struct {
 	Other readstate.MemberID `path:"other" id:"member"`
 }
 
-type memberBody struct {
+// MemberBody is what a service says of a member. It is exported, as the other bodies that batches
+// embed, because the document leaves out fields of embedded types that are not.
+type MemberBody struct {
 	Kind        string  `json:"kind" enum:"human,agent"`
 	DisplayName *string `json:"displayName,omitempty"`
 	Avatar      *string `json:"avatar,omitempty"`
 	Active      *bool   `json:"active,omitempty"`
 }
 
-func (b *memberBody) op(id readstate.MemberID) facts.PutMember {
+func (b *MemberBody) op(id readstate.MemberID) facts.PutMember {
 	agent := b.Kind == "agent"
 	return facts.PutMember{
 		ID: id, Agent: &agent, DisplayName: b.DisplayName, Avatar: b.Avatar, Active: b.Active,
@@ -87,7 +89,7 @@ func (b *memberBody) op(id readstate.MemberID) facts.PutMember {
 
 type memberItem struct {
 	ID string `json:"id"`
-	memberBody
+	MemberBody
 }
 
 type memberBatch struct {
@@ -186,7 +188,7 @@ func listMembers(c *call, p *memberListParams, _ *none) (MemberList, error) {
 	return out, nil
 }
 
-func putMember(c *call, p *memberParams, b *memberBody) (MemberDone, error) {
+func putMember(c *call, p *memberParams, b *MemberBody) (MemberDone, error) {
 	set, err := c.ws.PutMember(c.ctx(), b.op(p.M))
 	if err != nil {
 		return MemberDone{}, err

@@ -37,7 +37,8 @@ type membershipParams struct {
 	Create string             `query:"create" enum:"members" doc:"Services: make unknown members"`
 }
 
-type membershipBody struct {
+// MembershipBody joins a member, or changes a membership; see PUT of a scope's member.
+type MembershipBody struct {
 	Notification  string          `json:"notification,omitempty" enum:"all,mentions,none,inherit"`
 	Until         *strict.Time    `json:"until,omitempty" doc:"From then on the level is all"`
 	Visible       *bool           `json:"visible,omitempty"`
@@ -45,7 +46,7 @@ type membershipBody struct {
 	ReadRevision  *strict.Counter `json:"readRevision,omitempty"`
 }
 
-func (b *membershipBody) op(s readstate.ScopeID, m readstate.MemberID) facts.PutMembership {
+func (b *MembershipBody) op(s readstate.ScopeID, m readstate.MemberID) facts.PutMembership {
 	op := facts.PutMembership{
 		Scope: s, Member: m, Until: b.Until.Milliseconds(), Visible: b.Visible,
 		Effective: revision(b.EffectiveFrom), Read: revision(b.ReadRevision),
@@ -66,7 +67,7 @@ func revision(c *strict.Counter) *readstate.Revision {
 
 type membershipItem struct {
 	ID string `json:"id"`
-	membershipBody
+	MembershipBody
 }
 
 type membershipBatch struct {
@@ -167,7 +168,7 @@ func keyToken(list string, k readstate.MemberKey) string {
 	return pageToken(list, strconv.FormatUint(uint64(k), 10))
 }
 
-func putMembership(c *call, p *membershipParams, b *membershipBody) (Done, error) {
+func putMembership(c *call, p *membershipParams, b *MembershipBody) (Done, error) {
 	m, err := c.subject(p.M)
 	if err != nil {
 		return Done{}, err

@@ -78,7 +78,8 @@ type MessagePage struct {
 	UnreadBefore        *uint64 `json:"unreadBefore,omitempty" doc:"The reader's own"`
 }
 
-type messageBody struct {
+// MessageBody is a message to append.
+type MessageBody struct {
 	OpID             string          `json:"opId"`
 	Author           string          `json:"author,omitempty" doc:"A member may leave itself out"`
 	NotifyPrincipal  string          `json:"notifyPrincipal,omitempty"`
@@ -112,7 +113,7 @@ type observed struct {
 }
 
 // op checks who may say what, and turns the body into an operation.
-func (b *messageBody) op(c *call, s readstate.ScopeID, create bool) (facts.Post, error) {
+func (b *MessageBody) op(c *call, s readstate.ScopeID, create bool) (facts.Post, error) {
 	op := facts.Post{
 		Scope: s, OpID: b.OpID, Author: readstate.MemberID(b.Author),
 		Principal: readstate.MemberID(b.NotifyPrincipal), MessageID: b.MessageID, Kind: string(b.Kind),
@@ -162,7 +163,7 @@ func memberIDs(ids []string) []readstate.MemberID {
 
 type messageItem struct {
 	Scope string `json:"scope"`
-	messageBody
+	MessageBody
 }
 
 type messageBatch struct {
@@ -192,7 +193,7 @@ func (s *Server) addMessages() {
 	add(s, route{
 		method: http.MethodPost, path: messagesPath, id: "postMessage", tag: "messages",
 		statuses: []int{http.StatusCreated, http.StatusOK}, about: "Append an entry.",
-	}, func(c *call, p *postParams, b *messageBody) (Posted, error) {
+	}, func(c *call, p *postParams, b *MessageBody) (Posted, error) {
 		create, err := c.mayCreate(p.Create)
 		if err != nil {
 			return Posted{}, err

@@ -165,6 +165,10 @@ func TestMembersActAsThemselves(t *testing.T) {
 	} {
 		h.want(200, c.method, c.path, service, c.body)
 	}
+	// B was hidden from c a moment ago.
+	for _, path := range []string{"W/scopes/c", "W/scopes/c/messages", "W/scopes/c/read-state"} {
+		h.refused(httpapi.CodeNotFound, "GET", path, b, nil)
+	}
 	h.refused(httpapi.CodeInvalidRequest, "POST", "W/scopes/c/messages", service, object{"opId": "x"})
 	h.refused(httpapi.CodeNotFound, "GET", "W/scopes/secret/messages?member=B", service, nil)
 }

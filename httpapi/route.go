@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -100,7 +101,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pattern := "unknown"
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			s.log.ErrorContext(r.Context(), "panic in a handler", "route", pattern,
@@ -147,7 +148,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, e *endpoint, path
 		err = e.handle(c)
 	}
 	if err != nil {
-		if p := s.writeProblem(w, c.r, err); p.Code == CodeOverBudget {
+		if s.writeProblem(w, c.r, err) == CodeOverBudget {
 			s.meters.refused.WithLabelValues(e.route.path).Inc()
 		}
 	}

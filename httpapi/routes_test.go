@@ -178,6 +178,8 @@ func TestMessages(t *testing.T) {
 	page.is(t, 2, "page", "readThroughRevision")
 	page.is(t, 1, "page", "unreadBefore")
 	page.is(t, "bot", "messages", 1, "author")
+	h.want(200, "GET", "W/scopes/c/messages?limit=2&member=B", service, nil).is(t, 1, "page", "unreadBefore")
+	h.want(200, "GET", "W/scopes/c/messages?limit=2", service, nil).is(t, nil, "page", "unreadBefore")
 	older := h.want(200, "GET", "W/scopes/c/messages?before=2", h.member("B"), nil)
 	older.is(t, "m/1", "messages", 0, "id")
 	older.is(t, "hi", "messages", 0, "payload", "text")

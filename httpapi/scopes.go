@@ -68,7 +68,8 @@ type scopeListParams struct {
 	Parent readstate.ScopeID `query:"parent" id:"scope"`
 }
 
-type scopeBody struct {
+// ScopeBody creates a scope, or changes one.
+type ScopeBody struct {
 	Type        string    `json:"type" enum:"channel,dm,thread,task"`
 	Name        *string   `json:"name,omitempty"`
 	Parent      string    `json:"parent,omitempty"`
@@ -78,7 +79,7 @@ type scopeBody struct {
 	Tags        *[]string `json:"tags,omitempty" maxItems:"32"`
 }
 
-func (b *scopeBody) op(id readstate.ScopeID) (facts.PutScope, error) {
+func (b *ScopeBody) op(id readstate.ScopeID) (facts.PutScope, error) {
 	kind, _ := readstate.ParseScopeType(b.Type)
 	op := facts.PutScope{
 		ID: id, Type: kind, Name: b.Name, Parent: readstate.ScopeID(b.Parent),
@@ -99,7 +100,7 @@ func (b *scopeBody) op(id readstate.ScopeID) (facts.PutScope, error) {
 
 type scopeItem struct {
 	ID string `json:"id"`
-	scopeBody
+	ScopeBody
 }
 
 type scopeBatch struct {
@@ -175,7 +176,7 @@ func listScopes(c *call, p *scopeListParams, _ *none) (ScopeList, error) {
 	return out, nil
 }
 
-func putScope(c *call, p *scopeParams, b *scopeBody) (ScopeDone, error) {
+func putScope(c *call, p *scopeParams, b *ScopeBody) (ScopeDone, error) {
 	op, err := b.op(p.S)
 	if err != nil {
 		return ScopeDone{}, err

@@ -48,7 +48,7 @@ func (h *harness) sse(token, query, lastID string) *stream {
 	if lastID != "" {
 		req.Header.Set("Last-Event-ID", lastID)
 	}
-	resp, err := h.http.Client().Do(req)
+	resp, err := h.http.Client().Do(req) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		cancel()
 		h.t.Fatal(err)
@@ -102,6 +102,7 @@ func (h *harness) ws(token, query string) *stream {
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
+	//nolint:bodyclose // it is the connection's
 	conn, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPHeader: header})
 	if err != nil {
 		cancel()
@@ -198,6 +199,16 @@ func (s *stream) snapshot() (map[string]object, string) {
 		}
 		if e.data["complete"] == true {
 			return rows, e.id
+		}
+	}
+}
+
+// page waits for the last page of a member's snapshot; what is withheld until then is passed over.
+func (s *stream) page() event {
+	s.h.t.Helper()
+	for {
+		if e := s.next("snapshot"); e.data["complete"] == true {
+			return e
 		}
 	}
 }

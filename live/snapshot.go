@@ -13,7 +13,7 @@ import (
 
 // paymentWait bounds how long one of many members may keep the others waiting while its rows are
 // being loaded; it is tried again later.
-const paymentWait = 100 * time.Millisecond
+const paymentWait = 250 * time.Millisecond
 
 // owe puts members behind those who are owed something already.
 func (s *Stream) owe(since readstate.LSN, members ...readstate.MemberID) {
@@ -30,9 +30,6 @@ func (s *Stream) even() bool { return len(s.debts) == 0 && len(s.waiting) == 0 }
 func (s *Stream) pay(ctx context.Context) error {
 	d := s.debts[0]
 	s.debts = s.debts[1:]
-	if _, still := s.members[d.member]; !still {
-		return nil
-	}
 	err := s.payOne(ctx, d)
 	switch {
 	case err == nil:

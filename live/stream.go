@@ -155,11 +155,10 @@ const resumeProbes = 16
 // ahead of this database, is not, and brings a snapshot. A stream of many goes on if one of its
 // first members can.
 func (s *Stream) resume(ctx context.Context) (readstate.LSN, error) {
-	token, err := strconv.ParseUint(s.sub.Resume, 10, 64)
-	if token == 0 || err != nil {
+	since := position(s.sub.Resume)
+	if since == 0 {
 		return 0, nil
 	}
-	since := readstate.LSN(token)
 	for _, m := range s.sub.Members[:min(len(s.sub.Members), resumeProbes)] {
 		c, err := s.sub.Workspace.Changed(ctx, m, since)
 		switch {
@@ -177,6 +176,15 @@ func (s *Stream) resume(ctx context.Context) (readstate.LSN, error) {
 		return 0, nil
 	}
 	return since, nil
+}
+
+// position reads a token; zero for a text that is none of ours.
+func position(token string) readstate.LSN {
+	n, err := strconv.ParseUint(token, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return readstate.LSN(n)
 }
 
 func isUnknown(err error) bool {

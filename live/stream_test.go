@@ -361,6 +361,34 @@ func TestPositionOfASnapshotIsItsFirstPage(t *testing.T) {
 	}
 }
 
+// A position names a commit through which everything was sent, so it stands on the last delta of
+// a round only: who lost the connection in between gets the rest after a resume.
+func TestOnlyTheLastDeltaIsAPosition(t *testing.T) {
+	b := newBench(t)
+	b.channel("d")
+	hub := NewHub(Options{})
+	ctx := t.Context()
+	s, err := hub.Open(ctx, Subscription{Workspace: b.ws, Members: []readstate.MemberID{"B"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	to := &recorder{}
+	s.sink = to
+	if err := s.pay(ctx); err != nil {
+		t.Fatal(err)
+	}
+	to.frames = nil
+	b.post("c", 1)
+	b.post("d", 1)
+	if err := s.deltas(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(to.frames) != 2 || to.frames[0].ID != "" || to.frames[1].ID == "" {
+		t.Errorf("got %+v", to.frames)
+	}
+}
+
 // While a member still waits for its first snapshot, no position may be given out: resuming
 // there would leave the member's rows out.
 func TestNoPositionWhileAMemberWaits(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"text/tabwriter"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	replayGroupRows = 20_000
 	replayGroupWait = 250 * time.Millisecond
 	replayPageRows  = 2_000
+	// Memory is worth less than time here: garbage is collected when the heap has grown fivefold.
+	replayGCPercent = 400
 )
 
 type replayCommand struct {
@@ -39,6 +42,7 @@ type replayCommand struct {
 }
 
 func (c *replayCommand) run(ctx context.Context, m *Main) (err error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(replayGCPercent))
 	rows, err := c.check(ctx)
 	if err != nil {
 		return err

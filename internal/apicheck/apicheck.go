@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -133,6 +134,9 @@ func (c *Checker) exchange(req *http.Request, resp *http.Response, body []byte) 
 		return c.outside(resp, body, http.StatusMethodNotAllowed, "the method is not documented")
 	}
 	c.note(op.OperationID, resp.StatusCode)
+	if err := checkRequest(op, req, resp.StatusCode); err != nil {
+		return err
+	}
 	r := op.Responses.Status(resp.StatusCode)
 	if r == nil {
 		return errors.New("the status is not documented")
@@ -160,6 +164,30 @@ func (c *Checker) exchange(req *http.Request, resp *http.Response, body []byte) 
 		}
 	}
 	return visit(media.Schema.Value, body)
+}
+
+// checkRequest holds a body that the server took against what the document says it takes: whoever
+// follows the document must be able to say all of it. It needs a request that can be read again.
+func checkRequest(op *openapi3.Operation, req *http.Request, status int) error {
+	if status >= http.StatusBadRequest || op.RequestBody == nil || req.GetBody == nil {
+		return nil
+	}
+	media := op.RequestBody.Value.Content["application/json"]
+	if media == nil {
+		return errors.New("the request's body is not documented")
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return fmt.Errorf("read the request again: %w", err)
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return fmt.Errorf("read the request again: %w", err)
+	}
+	if err := visit(media.Schema.Value, text, openapi3.VisitAsRequest()); err != nil {
+		return fmt.Errorf("request %s: %w", brief(text), err)
+	}
+	return nil
 }
 
 // outside checks an answer to what no operation describes.
@@ -260,15 +288,18 @@ func (c *Checker) Frame(data []byte) error {
 	return c.Event(f.Event, f.Data)
 }
 
-// visit checks a JSON text against a schema.
-func visit(s *openapi3.Schema, data []byte) error {
+// visit checks a JSON text against a schema, as a response unless told otherwise.
+func visit(s *openapi3.Schema, data []byte, as ...openapi3.SchemaValidationOption) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return fmt.Errorf("not JSON: %w", err)
 	}
-	return s.VisitJSON(v, openapi3.VisitAsResponse(), openapi3.EnableFormatValidation())
+	if len(as) == 0 {
+		as = []openapi3.SchemaValidationOption{openapi3.VisitAsResponse()}
+	}
+	return s.VisitJSON(v, append(as, openapi3.EnableFormatValidation())...)
 }
 
 func (c *Checker) note(operation string, status int) {

@@ -205,9 +205,17 @@ func (s *siege) resolve(before map[string]*durable) {
 	// Sends first: what a trim takes away has no operation id any more.
 	slices.SortStableFunc(open, func(a, b *act) int { return late(a) - late(b) })
 	s.unanswered += len(open)
+	cursors := map[*act]cursor{}
+	for _, w := range s.worlds {
+		c := choicesOf(s.journal, w)
+		for _, a := range open {
+			if a.Workspace == w.name {
+				cursors[a] = *at(c.cursors, placeOf{a.Member, a.Scope})
+			}
+		}
+	}
 	for _, a := range open {
 		c := s.clients[a.Client]
-		known := c.states[placeOf{a.Member, a.Scope}]
 		if !c.do(s.t.Context(), s.wire, a) {
 			s.fail("resending", "no answer: "+a.String())
 		}
@@ -220,7 +228,7 @@ func (s *siege) resolve(before map[string]*durable) {
 		}
 		for _, p := range parts {
 			s.unknown++
-			if fault := s.repeated(before[a.Workspace], p, known); fault != "" {
+			if fault := s.repeated(before[a.Workspace], p, cursors[a]); fault != "" {
 				s.fail("resending", fault+": "+p.String())
 			}
 		}
@@ -236,7 +244,7 @@ func late(a *act) int {
 
 // repeated says what is wrong with the answer to an act that was sent again. An act with an
 // operation id was either carried out, and answers as it would have then, or it was not.
-func (s *siege) repeated(before *durable, a *act, known readState) string {
+func (s *siege) repeated(before *durable, a *act, cur cursor) string {
 	switch a.Kind {
 	case post:
 		row := before.byOp[a.OpID]
@@ -263,12 +271,13 @@ func (s *siege) repeated(before *durable, a *act, known readState) string {
 		same := a.Answer.Duplicate && a.Answer.LSN == want.LSN && a.Answer.Seq == want.Seq
 		return first(!same, "not the receipt "+text)
 	case markUnread:
-		if a.Status != http.StatusConflict || a.Version == nil || *a.Version != known.Version {
-			return ""
+		was := cur.mark.Version
+		if a.Status != http.StatusConflict || cur.loose || a.Version == nil || *a.Version != was {
+			return "" // it never was the version to name
 		}
 		s.survived++
 		is := *a.Answer.ReadState
-		same := is.ManualUnread && is.FromRevision == a.Revision && is.Version == known.Version+1
+		same := is.ManualUnread && is.FromRevision == a.Revision && is.Version == was+1
 		return first(!same, "a conflict with something else than itself")
 	}
 	return ""

@@ -236,6 +236,9 @@ func (s *siege) strike(b blow) {
 	default:
 		s.server.arm(s.t, b)
 	}
+	if s.rng.IntN(2) == 0 { // a client that was away for longer has more to catch up with
+		pick(s.rng, s.watchers).close()
+	}
 	if !s.load(actsPerLife) {
 		s.fail("under load", "the kill was never reached")
 	}

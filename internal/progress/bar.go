@@ -89,8 +89,8 @@ func (b *Bar) text(now time.Time) string {
 	}
 	rate := float64(b.done) / spent.Seconds()
 	fmt.Fprintf(&s, "  %s/s", humanize.Comma(int64(rate)))
-	if left := b.total - b.done; left > 0 {
-		fmt.Fprintf(&s, "  %s left", (time.Duration(float64(left)/rate) * time.Second).String())
+	if left := time.Duration(float64(b.total-b.done)/rate) * time.Second; left > 0 {
+		fmt.Fprintf(&s, "  %s left", left)
 	}
 	return s.String()
 }

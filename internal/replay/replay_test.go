@@ -197,25 +197,56 @@ func compareRecorded(t *testing.T, path, lines string) {
 	}
 }
 
-// A load that was broken off goes on where it stopped.
+// short is a trace that is just long enough to be loaded in two parts.
+func short(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "short.csv")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := trace.NewWriter(f)
+	if err := trace.Generate(trace.Settings{Messages: 8_100, Seed: 3}, w.Write); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A load that was broken off goes on where it stopped. Progress is told what is durable.
 func TestReplayGoesOn(t *testing.T) {
-	wantTotals, wantLines := judge(t, open(t, sample)).totals()
+	path := short(t)
+	wantTotals, wantLines := judge(t, open(t, path)).totals()
 	e := engine(t, filepath.Join(t.TempDir(), "facts.db"))
 	defer shut(t, e)
 	w := workspace(t, e)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := replay.Load(ctx, w, open(t, sample), func(int) { cancel() })
+	_, err := replay.Load(ctx, w, open(t, path), func(int) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	loaded, err := replay.Load(t.Context(), w, open(t, sample), nil)
+	var told []int
+	loaded, err := replay.Load(t.Context(), w, open(t, path), func(n int) { told = append(told, n) })
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n := len(told); n != 2 || told[n-1] != 8_100 {
+		t.Errorf("progress: %v", told)
 	}
 	if loaded.Duplicates == 0 || loaded.Duplicates == loaded.Messages || !loaded.Changed {
 		t.Errorf("second load: %+v", loaded)
 	}
 	compare(t, w, wantTotals, wantLines)
+	var counted []int
+	if _, err := replay.Count(t.Context(), w, func(n, of int) { counted = append(counted, of-n) }); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(counted); n != wantTotals.Members || counted[n-1] != 0 {
+		t.Errorf("progress of the count: %v", counted)
+	}
 }
 
 func TestReplayOfAnotherTrace(t *testing.T) {
@@ -244,26 +275,5 @@ func TestReplayOfAnotherTrace(t *testing.T) {
 	}
 	if after, _ := count(t, w); after != before {
 		t.Errorf("counts changed from %+v to %+v", before, after)
-	}
-}
-
-func TestProgressIsToldWhatIsDurable(t *testing.T) {
-	e := engine(t, filepath.Join(t.TempDir(), "facts.db"))
-	defer shut(t, e)
-	w := workspace(t, e)
-	var loading, counting []int
-	if _, err := replay.Load(t.Context(), w, open(t, sample), func(n int) {
-		loading = append(loading, n)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := replay.Count(t.Context(), w, func(n, of int) { counting = append(counting, of-n) }); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(loading); n < 2 || loading[n-1] != 20_000 {
-		t.Errorf("loading: %v", loading)
-	}
-	if n := len(counting); n < 2 || counting[n-1] != 0 {
-		t.Errorf("counting ends with %d members left", counting[n-1])
 	}
 }

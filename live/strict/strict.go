@@ -148,7 +148,7 @@ func (s *scanner) object(sh *shape) bool {
 			return false
 		}
 		inner := freeValue
-		twice := false
+		var twice bool
 		if sh.kind == object {
 			f, known := sh.fields[name]
 			if !known {
