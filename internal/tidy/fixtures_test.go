@@ -154,6 +154,8 @@ var fixtures = []fixture{
 	{"leaks", "watched", files{
 		"live/a.go":      body("live", "time", `go time.Now()`),
 		"live/a_test.go": body("live_test", "go.uber.org/goleak", `goleak.VerifyTestMain(m)`)}, ""},
+	{"leaks", "a suite for others", files{
+		"facts/factstest/a.go": body("factstest", "testing", `go func(t *testing.T) {}(nil)`)}, ""},
 	{"leaks", "goleak imported and not called", files{
 		"live/a.go":      body("live", "time", `go time.Now()`),
 		"live/a_test.go": body("live_test", "go.uber.org/goleak", `_ = goleak.IgnoreCurrent`)},

@@ -52,7 +52,8 @@ func isBareWait(n ast.Node, clock string) bool {
 	return ok && wait.Op == token.ARROW && isCall(wait.X, clock, "After")
 }
 
-// checkLeaks asks packages that start goroutines for a goleak check in their tests.
+// checkLeaks asks packages that start goroutines for a goleak check in their tests. A suite that
+// other packages run has no tests of its own: those packages watch it.
 func checkLeaks(repo *Repo) []Finding {
 	var found []Finding
 	for dir, files := range repo.packages() {
@@ -66,6 +67,7 @@ func checkLeaks(repo *Repo) []Finding {
 				watched = watched || watchesLeaks(f.Go)
 				continue
 			}
+			watched = watched || importedAs(f.Go, "testing") != ""
 			if pos := startsGoroutine(f.Go); starts == nil && pos.IsValid() {
 				at := f.finding(pos, "%s starts goroutines, so one of its tests must call "+
 					"goleak.VerifyTestMain", dir)

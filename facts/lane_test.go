@@ -1,13 +1,17 @@
-package sqlstore_test
+package facts_test
 
 import (
 	"path/filepath"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/facts/factstest"
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func openSQLite(t *testing.T) facts.Store {
 	t.Helper()

@@ -1,0 +1,14 @@
+// Package factstest is what every store of facts has to pass, whatever it is built on.
+//
+//	TestStore      rows in, rows out: keys, fences, snapshots, hostile ids, seeks against a scan
+//	TestLane       a lane over the store while commits abort, get lost or are fenced off
+//	TestHistories  random histories: after every operation the durable rows, evaluated by the
+//	               algebra alone, equal the oracle that scans all messages
+//
+// A store's own test calls them with a function that opens a fresh, empty store; the suite closes
+// it. Driver runs one operation on the oracle and on the real thing and says how they differ; it
+// serves other packages that have an engine instead of a lane.
+//
+// Everything here is real but the faults: a faulty store hands its transactions on to the one
+// below until a test asks it to lose an answer.
+package factstest
