@@ -201,7 +201,6 @@ type Receipt struct {
 	Revision  readstate.Revision `json:"contentRevision,omitempty"`
 	// Channel is the copy of a broadcast reply.
 	Channel *ChannelCopy  `json:"channel,omitempty"`
-	Removed int           `json:"removed,omitempty"` // entries taken back by a rewind or trim
 	LSN     readstate.LSN `json:"lsn"`
 	// Duplicate says that the operation had been accepted before; nothing changed now.
 	Duplicate bool `json:"-"`

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-im/tidemark/internal/apicheck"
 )
 
-// covers: RT-024 RT-364 RT-370 RT-374 RT-388
+// covers: RT-001 RT-024 RT-364 RT-370 RT-374 RT-388 RT-450 RT-485
 func TestWarmReadsRunNoStatements(t *testing.T) {
 	h := newHarness(t)
 	h.world("A", "B", "C")

@@ -238,7 +238,7 @@ func TestStreamsPerTokenAreBounded(t *testing.T) {
 	}
 }
 
-// covers: RT-369 RT-390
+// covers: RT-369 RT-390 RT-451
 func TestHeartbeatIsNothingButLife(t *testing.T) {
 	h := newHarness(t, func(_ *tidemark.Options, c *httpapi.Config) { c.Live.Heartbeat = time.Millisecond })
 	h.world("A", "B")

@@ -135,7 +135,7 @@ func (r *Runtime) await(
 	r.lock(ws)
 	defer r.unlock(ws)
 	if ws.dropped {
-		return nil, nil, fmt.Errorf("workspace %s: %w", ws.id, ErrNoWorkspace)
+		return nil, nil, fmt.Errorf("%w %q", ErrNoWorkspace, ws.id)
 	}
 	if m := ws.st.memberByID[member]; m != none && enough(ws.st, m) {
 		return nil, nil, nil
@@ -189,7 +189,7 @@ func (r *Runtime) viewRow(
 	return r.view(ctx, id, member, enough, func(st *state, m int32, now int64) error {
 		e := st.entryOf(m, st.scopeByID[scope])
 		if e == none || !st.standing(e, now).visible {
-			return fmt.Errorf("member %s in scope %s: %w", member, scope, ErrNoRow)
+			return fmt.Errorf("scope %q of member %q: %w", scope, member, ErrNoRow)
 		}
 		return fn(st, e, now)
 	}, nil)

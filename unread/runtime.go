@@ -110,7 +110,7 @@ func (r *Runtime) Drop(id readstate.WorkspaceID) {
 	ws.dropped = true
 	r.forget(ws, ws.st.lsn)
 	for _, j := range ws.jobs {
-		r.endJob(ws, j, fmt.Errorf("workspace %s: %w", id, ErrNoWorkspace))
+		r.endJob(ws, j, fmt.Errorf("%w %q", ErrNoWorkspace, id))
 	}
 	ws.mu.Unlock()
 	r.agenda.removeAll(ws)
@@ -129,7 +129,7 @@ func (r *Runtime) workspace(id readstate.WorkspaceID) (*workspace, error) {
 	ws := r.spaces[id]
 	r.mu.RUnlock()
 	if ws == nil {
-		return nil, fmt.Errorf("workspace %s: %w", id, ErrNoWorkspace)
+		return nil, fmt.Errorf("%w %q", ErrNoWorkspace, id)
 	}
 	return ws, nil
 }
@@ -178,7 +178,7 @@ func (r *Runtime) Apply(
 	r.lock(ws)
 	defer r.unlock(ws)
 	if ws.dropped {
-		return fmt.Errorf("apply %d: workspace %s: %w", lsn, id, ErrNoWorkspace)
+		return fmt.Errorf("apply %d: %w %q", lsn, ErrNoWorkspace, id)
 	}
 	if lsn <= ws.st.lsn {
 		r.metrics.repeated.Add(1)

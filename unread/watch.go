@@ -61,7 +61,7 @@ func (w *Watch) Add(members ...readstate.MemberID) error {
 	r.lock(ws)
 	defer r.unlock(ws)
 	if ws.dropped {
-		return fmt.Errorf("watch: workspace %s: %w", ws.id, ErrNoWorkspace)
+		return fmt.Errorf("watch: %w %q", ErrNoWorkspace, ws.id)
 	}
 	if w.over() {
 		return nil

@@ -17,8 +17,12 @@ import (
 	"time"
 )
 
-// patience bounds every wait for a server process.
-const patience = 60 * time.Second
+const (
+	// patience bounds every wait for a server process, but for a replay.
+	patience = 60 * time.Second
+	// replayPatience is for traces of any length, on any machine.
+	replayPatience = time.Hour
+)
 
 // server is a server process as the judge sees it.
 type server struct {
@@ -43,7 +47,7 @@ func launch(t *testing.T, path string, kill *blow) *server {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+string(set))
 	s := begin(t, cmd)
-	r, ok := s.await(t)
+	r, ok := s.await(t, patience)
 	if !ok {
 		if kill == nil {
 			t.Fatalf("the server did not start:\n%s", s.errors)
@@ -121,7 +125,7 @@ func (s *server) attend(out io.Reader) {
 }
 
 // await returns the process's next reply; false when it died instead.
-func (s *server) await(t *testing.T) (reply, bool) {
+func (s *server) await(t *testing.T, patience time.Duration) (reply, bool) {
 	t.Helper()
 	select {
 	case line, ok := <-s.lines:
@@ -146,7 +150,10 @@ func (s *server) tell(t *testing.T, o order) (reply, bool) {
 	if err := json.NewEncoder(s.orders).Encode(o); err != nil {
 		t.Fatalf("order: %v\n%s", err, s.errors)
 	}
-	return s.await(t)
+	if o.Replay != "" {
+		return s.await(t, replayPatience)
+	}
+	return s.await(t, patience)
 }
 
 func (s *server) arm(t *testing.T, b blow) {
