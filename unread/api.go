@@ -26,9 +26,9 @@ var (
 	// ErrNotServable means that no value can be shown now; the answer's State says why.
 	ErrNotServable = errors.New("unread state is not servable")
 	// ErrNoRow means that the member has no row in the scope, or is not allowed to see it.
-	ErrNoRow = errors.New("unknown or not visible to the member")
+	ErrNoRow = errors.New("unknown or not visible")
 	// ErrNoMember means that the source knows no such member.
-	ErrNoMember = errors.New("unknown member")
+	ErrNoMember = errors.New("no such member")
 	// ErrNoWorkspace means that this runtime does not own the workspace.
 	ErrNoWorkspace = errors.New("unknown workspace")
 	// ErrInvariant reports a negative count: state that contradicts itself. The workspace's
