@@ -161,9 +161,9 @@ func refusal(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, readstate.ErrFuture):
-		return fmt.Errorf("%w: %w", ErrFuture, err)
+		return &refused{ErrFuture, err}
 	case errors.Is(err, readstate.ErrConflict):
-		return fmt.Errorf("%w: %w", ErrConflict, err)
+		return &refused{ErrConflict, err}
 	}
 	return broken("algebra", err)
 }

@@ -53,6 +53,15 @@ func (e *storeError) Error() string {
 
 func (e *storeError) Unwrap() error { return ErrUnavailable }
 
+// refused is an error of the algebra that is one of this package, too. Its text says it once.
+type refused struct {
+	kind  error
+	cause error
+}
+
+func (e *refused) Error() string   { return e.cause.Error() }
+func (e *refused) Unwrap() []error { return []error{e.kind, e.cause} }
+
 func notFound(what, id string) error { return fmt.Errorf("%s %q: %w", what, id, ErrNotFound) }
 
 func forbidden(what, id, why string) error {

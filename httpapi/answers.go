@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -110,6 +111,7 @@ func (c *call) state(m readstate.MemberID) func() unread.State {
 
 // subject is the member whom a request is about: the caller, or for services whom they name.
 func (c *call) subject(named readstate.MemberID) (readstate.MemberID, error) {
+	c.assumed = named == "" && c.trusted()
 	if named == "" || named == c.who.Member {
 		return c.who.Member, nil
 	}
@@ -117,6 +119,22 @@ func (c *call) subject(named readstate.MemberID) (readstate.MemberID, error) {
 		return "", refuse(CodeForbidden, "a member acts for itself only")
 	}
 	return named, nil
+}
+
+// unnamed replaces a refusal that a service ran into because it named no member and its token
+// names none either: what it should do about that is another thing than what was not found.
+func (c *call) unnamed(ctx context.Context, err error) error {
+	if !c.assumed || c.ws == nil || problemOf(err).Code != CodeNotFound {
+		return err
+	}
+	if _, absent := c.ws.Info(ctx); absent != nil {
+		return err
+	}
+	_, absent := c.ws.Member(ctx, c.who.Member)
+	if absent == nil || problemOf(absent).Code != CodeNotFound {
+		return err
+	}
+	return refuse(CodeInvalidRequest, "a service names the member: ?member=ID")
 }
 
 // trusted reports that the caller speaks for the workspace.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"slices"
@@ -23,6 +24,7 @@ table{border-collapse:collapse;width:100%;font-size:.9rem}
 td{border-top:1px solid #8884;padding:.2rem .8rem .2rem 0;vertical-align:top}
 code{font-family:ui-monospace,monospace}
 td:first-child{white-space:nowrap}
+pre{margin:.3rem 0 0;padding:.4rem .6rem;background:#8882;overflow-x:auto;font-size:.85rem}
 @media (prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8bf}}
 </style></head><body>
 <h1>{{.Title}} API <small>{{.Version}}</small></h1>
@@ -37,9 +39,11 @@ td:first-child{white-space:nowrap}
 <p>{{.About}} {{.Needs}}</p>
 <table>{{range .Rows}}
 <tr><td>{{.What}}</td><td>{{.Type}}</td><td>{{.Doc}}</td></tr>{{end}}</table>
+{{with .Example}}<pre>{{.}}</pre>{{end}}
 {{end}}{{end}}
 <h2 id="types">types</h2>
 {{range .Types}}<h3 id="type-{{.Name}}">{{.Name}}</h3>
+<p>{{.About}}</p>
 <table>{{range .Rows}}
 <tr><td><code>{{.What}}</code></td><td>{{.Type}}</td><td>{{.Doc}}</td></tr>{{end}}</table>
 {{end}}
@@ -57,11 +61,12 @@ type docsGroup struct {
 type docsOperation struct {
 	ID, Method, Path, About, Needs string
 	Rows                           []docsRow
+	Example                        string // of the body
 }
 
 type docsType struct {
-	Name string
-	Rows []docsRow
+	Name, About string
+	Rows        []docsRow
 }
 
 type docsRow struct {
@@ -87,7 +92,9 @@ func renderDocs(api *huma.OpenAPI) ([]byte, error) {
 	page.Groups = docsGroups(api)
 	schemas := api.Components.Schemas.Map()
 	for _, name := range sortedKeys(schemas) {
-		page.Types = append(page.Types, docsType{name, docsFields(schemas[name])})
+		page.Types = append(page.Types, docsType{
+			name, schemas[name].Description, docsFields(schemas, schemas[name]),
+		})
 	}
 	for _, r := range table {
 		page.Errors = append(page.Errors, docsError{r.code, r.status, r.title})
@@ -116,7 +123,7 @@ func docsGroups(api *huma.OpenAPI) []docsGroup {
 			item.Get, item.Put, item.Post, item.Patch, item.Delete,
 		} {
 			if op != nil {
-				byTag[op.Tags[0]] = append(byTag[op.Tags[0]], docsOf(op))
+				byTag[op.Tags[0]] = append(byTag[op.Tags[0]], docsOf(api, op))
 			}
 		}
 	}
@@ -127,10 +134,11 @@ func docsGroups(api *huma.OpenAPI) []docsGroup {
 	return groups
 }
 
-func docsOf(op *huma.Operation) docsOperation {
+func docsOf(api *huma.OpenAPI, op *huma.Operation) docsOperation {
+	schemas := api.Components.Schemas.Map()
 	d := docsOperation{
 		ID: op.OperationID, Method: op.Method, Path: op.Path, About: op.Summary,
-		Needs: op.Description,
+		Needs: strings.ReplaceAll(op.Description, "`", ""),
 	}
 	for _, p := range op.Parameters {
 		if p.In != "path" {
@@ -139,27 +147,78 @@ func docsOf(op *huma.Operation) docsOperation {
 	}
 	if op.RequestBody != nil {
 		body := op.RequestBody.Content["application/json"].Schema
-		d.Rows = append(d.Rows, docsRow{"body", typeText(body), ""})
+		d.Rows = append(d.Rows, docsRow{"body", typeText(body), refDoc(schemas, body)})
+		d.Example = docsExample(schemas, body)
 	}
 	for _, status := range sortedKeys(op.Responses) {
 		r := op.Responses[status]
 		for _, kind := range sortedKeys(r.Content) {
-			if kind != "application/problem+json" {
-				d.Rows = append(d.Rows, docsRow{status, typeText(r.Content[kind].Schema), ""})
+			switch s := r.Content[kind].Schema; kind {
+			case "application/problem+json":
+			case "text/event-stream":
+				d.Rows = append(d.Rows, docsRow{status, "text/event-stream", s.Description})
+				d.Rows = append(d.Rows, docsEvents("event ", s.Items)...)
+			default:
+				d.Rows = append(d.Rows, docsRow{status, typeText(s), refDoc(schemas, s)})
 			}
+		}
+		if events, ok := r.Extensions["x-server-frame"].(*huma.Schema); ok {
+			sent := r.Extensions["x-client-frame"].(*huma.Schema) //nolint:forcetypeassert // beside it
+			d.Rows = append(d.Rows, docsRow{status, "WebSocket", r.Description})
+			d.Rows = append(d.Rows, docsEvents("received ", events)...)
+			d.Rows = append(d.Rows, docsRow{"sent", typeText(sent), refDoc(schemas, sent)})
+			d.Example = docsExample(schemas, sent)
 		}
 	}
 	return d
 }
 
-func docsFields(s *huma.Schema) []docsRow {
+// docsEvents lists the events of a stream with what they carry.
+func docsEvents(what string, s *huma.Schema) []docsRow {
+	rows := make([]docsRow, len(s.OneOf))
+	for i, one := range s.OneOf {
+		row := docsRow{fmt.Sprint(what, one.Properties["event"].Enum[0]), "no data", one.Description}
+		if data := one.Properties["data"]; data != nil {
+			row.Type = typeText(data)
+		}
+		if one.Properties["id"] != nil {
+			row.Doc += " May carry an id to resume after."
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+// refDoc is the description of the type that a schema refers to.
+func refDoc(schemas map[string]*huma.Schema, s *huma.Schema) string {
+	if to := schemas[strings.TrimPrefix(s.Ref, schemaPrefix)]; to != nil {
+		return to.Description
+	}
+	return s.Description
+}
+
+// docsExample is the example of a type, empty for none.
+func docsExample(schemas map[string]*huma.Schema, s *huma.Schema) string {
+	to := schemas[strings.TrimPrefix(s.Ref, schemaPrefix)]
+	if to == nil || len(to.Examples) == 0 {
+		return ""
+	}
+	return string(to.Examples[0].(json.RawMessage)) //nolint:forcetypeassert // describeTypes put it there
+}
+
+func docsFields(schemas map[string]*huma.Schema, s *huma.Schema) []docsRow {
 	var rows []docsRow
 	for _, name := range sortedKeys(s.Properties) {
 		what := name
 		if !slices.Contains(s.Required, name) {
 			what += "?"
 		}
-		rows = append(rows, docsRow{what, typeText(s.Properties[name]), s.Properties[name].Description})
+		p := s.Properties[name]
+		row := docsRow{what, typeText(p), p.Description}
+		if row.Doc == "" {
+			row.Doc = refDoc(schemas, p)
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

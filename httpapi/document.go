@@ -28,7 +28,7 @@ type document struct {
 const schemaPrefix = "#/components/schemas/"
 
 func newDocument(prefix, version string) *document {
-	registry := huma.NewMapRegistry(schemaPrefix, huma.DefaultSchemaNamer)
+	registry := huma.NewMapRegistry(schemaPrefix, typeName)
 	counter := reflect.TypeFor[strict.Counter]()
 	registry.RegisterTypeAlias(counter, reflect.TypeFor[wireCounter]())
 	registry.RegisterTypeAlias(reflect.TypeFor[strict.Time](), reflect.TypeFor[time.Time]())
@@ -204,9 +204,9 @@ func (d *document) describeStream(rt route, params []param) {
 
 // events describes the frames of a stream by their names.
 func (d *document) events() *huma.Schema {
-	one := func(name live.Event, id bool, data ...reflect.Type) *huma.Schema {
+	one := func(name live.Event, id bool, about string, data ...reflect.Type) *huma.Schema {
 		s := &huma.Schema{
-			Type: huma.TypeObject, Required: []string{"event"},
+			Type: huma.TypeObject, Description: about, Required: []string{"event"},
 			Properties: map[string]*huma.Schema{
 				"event": {Type: huma.TypeString, Enum: []any{string(name)}},
 			},
@@ -232,19 +232,29 @@ func (d *document) events() *huma.Schema {
 		return s
 	}
 	return &huma.Schema{OneOf: []*huma.Schema{
-		one(live.EventHello, false, reflect.TypeFor[live.Hello]()),
-		one(live.EventSnapshot, true, reflect.TypeFor[live.Page](), reflect.TypeFor[live.Withheld]()),
-		one(live.EventUnread, true, reflect.TypeFor[live.Delta]()),
-		one(live.EventMessage, false, reflect.TypeFor[live.MessageEvent]()),
-		one(live.EventInbox, false, reflect.TypeFor[live.InboxHint]()),
-		one(live.EventRefused, false, reflect.TypeFor[live.Refused]()),
-		one(live.EventExpired, false, reflect.TypeFor[live.Expired]()),
-		one(live.EventPing, false),
+		one(live.EventHello, false, "The first event.", reflect.TypeFor[live.Hello]()),
+		one(live.EventSnapshot, true, "A page of the member's scopes, at the beginning or after a gap. "+
+			"The last page has complete and the id.",
+			reflect.TypeFor[live.Page](), reflect.TypeFor[live.Withheld]()),
+		one(live.EventUnread, true, "A scope has changed for the member.",
+			reflect.TypeFor[live.Delta]()),
+		one(live.EventMessage, false, "A message of a scope in ?messages= or a subscribe frame has "+
+			"changed. Not resumed: read the messages again after a gap.",
+			reflect.TypeFor[live.MessageEvent]()),
+		one(live.EventInbox, false, "Reserved.", reflect.TypeFor[live.InboxHint]()),
+		one(live.EventRefused, false, "Something that was asked for is not followed.",
+			reflect.TypeFor[live.Refused]()),
+		one(live.EventExpired, false, "The last event of a stream whose token ended.",
+			reflect.TypeFor[live.Expired]()),
+		one(live.EventPing, false, "Nothing but a sign of life; on server-sent events a comment line."),
 	}}
 }
 
 // finish settles the schemas and makes the served text.
 func (d *document) finish() error {
+	if err := d.describeTypes(); err != nil {
+		return err
+	}
 	for name, s := range d.api.Components.Schemas.Map() {
 		d.settle(s, d.request[name])
 	}

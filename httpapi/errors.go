@@ -63,7 +63,7 @@ var table = []row{
 		facts.ErrNotFound, unread.ErrNoRow, unread.ErrNoMember, unread.ErrNoWorkspace}},
 	{CodeMethodNotAllowed, 405, "The method is not allowed here", nil},
 	{CodeUnsupportedMediaType, 415, "The body must be JSON", nil},
-	{CodeOperationMismatch, 409, "The same id was used for something else", []error{
+	{CodeOperationMismatch, 409, "This contradicts what was accepted before", []error{
 		facts.ErrMismatch}},
 	{CodeVersionConflict, 409, "Another device was faster", []error{
 		facts.ErrConflict, readstate.ErrConflict}},
@@ -97,7 +97,7 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Code   Code   `json:"code"`
-	Owner  string `json:"owner,omitempty" doc:"not_owner: the address to ask"`
+	Owner  string `json:"owner,omitempty"`
 }
 
 // Error implements error.
@@ -180,6 +180,7 @@ func writeJSON(w http.ResponseWriter, contentType string, status int, body any) 
 	if err != nil {
 		panic(fmt.Sprintf("answer of type %T: %v", body, err))
 	}
+	data = append(data, '\n') // for terminals
 	header := w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(data)))

@@ -51,7 +51,7 @@ func Example() {
 
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "/unread/healthz", nil))
-	fmt.Println(w.Code, w.Body)
+	fmt.Print(w.Code, " ", w.Body)
 	w = httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "/unread/api/v1/workspaces/acme/unread", nil))
 	fmt.Println(w.Code)

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
+	"html"
 	"net/http"
 	"time"
 )
@@ -47,6 +49,9 @@ func (s *Server) addOperations() {
 			return nil
 		},
 	})
+	if s.app == nil {
+		s.router.add(endpoint{route{method: http.MethodGet, path: "/", public: true}, s.welcome})
+	}
 	s.router.add(endpoint{
 		route{method: http.MethodGet, path: "/docs", public: true},
 		func(c *call) error {
@@ -57,4 +62,14 @@ func (s *Server) addOperations() {
 			return nil
 		},
 	})
+}
+
+// welcome points whoever opens the server's address in a browser to what there is to read.
+func (s *Server) welcome(c *call) error {
+	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = fmt.Fprintf(c.w, "<!doctype html><title>Tidemark</title>\n"+
+		"<p>Tidemark answers here. <a href=\"%[1]s/docs\">%[1]s/docs</a> explains the API, "+
+		"<a href=\"%[1]s/openapi.json\">%[1]s/openapi.json</a> describes it to machines.</p>\n",
+		html.EscapeString(s.prefix)) // the client may have left
+	return nil
 }

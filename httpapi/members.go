@@ -41,8 +41,8 @@ type MemberDone struct {
 
 // Settings are a member's own.
 type Settings struct {
-	Badge    string `json:"badge" enum:"messages,conversations,attention" doc:"The number a badge displays"`
-	Receipts string `json:"receipts" enum:"public,private" doc:"Whether others see what was read"`
+	Badge    string `json:"badge" enum:"messages,conversations,attention"`
+	Receipts string `json:"receipts" enum:"public,private"`
 }
 
 // SettingsDone answers a change of settings.

@@ -31,18 +31,22 @@ type rosterParams struct {
 	paging
 }
 
-type membershipParams struct {
+type leaveParams struct {
 	scopeParams
-	M      readstate.MemberID `path:"m" id:"member"`
-	Create string             `query:"create" enum:"members" doc:"Services: make unknown members"`
+	M readstate.MemberID `path:"m" id:"member"`
+}
+
+type membershipParams struct {
+	leaveParams
+	Create string `query:"create" enum:"members" doc:"Services: make unknown members"`
 }
 
 // MembershipBody joins a member, or changes a membership; see PUT of a scope's member.
 type MembershipBody struct {
 	Notification  string          `json:"notification,omitempty" enum:"all,mentions,none,inherit"`
-	Until         *strict.Time    `json:"until,omitempty" doc:"From then on the level is all"`
+	Until         *strict.Time    `json:"until,omitempty"`
 	Visible       *bool           `json:"visible,omitempty"`
-	EffectiveFrom *strict.Counter `json:"effectiveFrom,omitempty" doc:"The first revision that may count"`
+	EffectiveFrom *strict.Counter `json:"effectiveFrom,omitempty"`
 	ReadRevision  *strict.Counter `json:"readRevision,omitempty"`
 }
 
@@ -99,7 +103,7 @@ func (s *Server) addMemberships() {
 	add(s, route{
 		method: http.MethodDelete, path: scopesPath + "/{s}/members/{m}", id: "leaveScope",
 		tag: "memberships", role: RoleService, about: "End a membership.",
-	}, func(c *call, p *membershipParams, _ *none) (Done, error) {
+	}, func(c *call, p *leaveParams, _ *none) (Done, error) {
 		set, err := c.ws.Leave(c.ctx(), facts.Leave{Scope: p.S, Member: p.M})
 		return done(set), err
 	})

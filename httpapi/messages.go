@@ -17,10 +17,10 @@ import (
 type Posted struct {
 	MessageID       string       `json:"messageId"`
 	Seq             uint64       `json:"seq"`
-	ContentRevision uint64       `json:"contentRevision,omitempty" doc:"Of a readable message"`
-	Channel         *ChannelCopy `json:"channel,omitempty" doc:"The channel's entry of a broadcast reply"`
+	ContentRevision uint64       `json:"contentRevision,omitempty"`
+	Channel         *ChannelCopy `json:"channel,omitempty"`
 	LSN             uint64       `json:"lsn"`
-	Duplicate       bool         `json:"duplicate" doc:"The operation had been accepted before"`
+	Duplicate       bool         `json:"duplicate"`
 }
 
 // ChannelCopy is where a broadcast reply stands in the channel.
@@ -55,7 +55,7 @@ type Changed struct {
 	Seq             uint64 `json:"seq,omitempty"`
 	ContentRevision uint64 `json:"contentRevision,omitempty"`
 	LSN             uint64 `json:"lsn"`
-	Duplicate       bool   `json:"duplicate" doc:"The operation had been accepted before"`
+	Duplicate       bool   `json:"duplicate"`
 }
 
 func changed(r facts.Receipt, err error) (Changed, error) {
@@ -74,14 +74,14 @@ type MessageList struct {
 // MessagePage says what a page means for the reader.
 type MessagePage struct {
 	HasMore             bool    `json:"hasMore"`
-	ReadThroughRevision uint64  `json:"readThroughRevision,omitempty" doc:"On pages that reach the head"`
-	UnreadBefore        *uint64 `json:"unreadBefore,omitempty" doc:"The reader's own"`
+	ReadThroughRevision uint64  `json:"readThroughRevision,omitempty"`
+	UnreadBefore        *uint64 `json:"unreadBefore,omitempty"`
 }
 
 // MessageBody is a message to append.
 type MessageBody struct {
 	OpID             string          `json:"opId"`
-	Author           string          `json:"author,omitempty" doc:"A member may leave itself out"`
+	Author           string          `json:"author,omitempty"`
 	NotifyPrincipal  string          `json:"notifyPrincipal,omitempty"`
 	MessageID        string          `json:"messageId,omitempty"`
 	Kind             messageKind     `json:"kind,omitempty"`
@@ -93,8 +93,8 @@ type MessageBody struct {
 	LocalID          string          `json:"localId,omitempty"`
 	Baseline         bool            `json:"baseline,omitempty"`
 	Silent           bool            `json:"silent,omitempty"`
-	AdvanceCursor    *observed       `json:"advanceCursor,omitempty"`
-	Payload          json.RawMessage `json:"payload,omitempty" doc:"At most 64 KiB"`
+	AdvanceCursor    *cursorAdvance  `json:"advanceCursor,omitempty"`
+	Payload          json.RawMessage `json:"payload,omitempty"`
 	ExpiresAt        *strict.Time    `json:"expiresAt,omitempty"`
 }
 
@@ -108,7 +108,7 @@ func (messageKind) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-type observed struct {
+type cursorAdvance struct {
 	ObservedRevision strict.Counter `json:"observedRevision"`
 }
 

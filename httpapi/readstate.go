@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,16 +40,20 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 
 // Schema implements huma.SchemaProvider.
 func (Counts) Schema(huma.Registry) *huma.Schema {
-	number := func() *huma.Schema {
+	number := func(about string) *huma.Schema {
 		zero := 0.0
-		return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &zero}
+		return &huma.Schema{
+			Type: huma.TypeInteger, Format: "int64", Minimum: &zero, Description: about,
+		}
 	}
 	return &huma.Schema{
-		Type:        huma.TypeObject,
-		Description: "Empty while the numbers cannot be shown",
+		Type: huma.TypeObject,
 		Properties: map[string]*huma.Schema{
-			"unread": number(), "attention": number(), "activity": number(),
-			"shown": {Type: huma.TypeBoolean}, "shownUnread": number(),
+			"unread":      number("Readable messages that are not read"),
+			"attention":   number("Those of them that are meant for the member"),
+			"activity":    number("Unread activities"),
+			"shown":       {Type: huma.TypeBoolean, Description: "Whether the scope has a dot"},
+			"shownUnread": number("The number beside the dot"),
 		},
 	}
 }
@@ -105,23 +110,23 @@ func newView(s *tidemark.ReadState) ReadStateView {
 
 type readStateBody struct {
 	Type            string          `json:"type" enum:"read,unread"`
-	ExpectedVersion *strict.Counter `json:"expectedVersion,omitempty" doc:"Services may leave it out"`
+	ExpectedVersion *strict.Counter `json:"expectedVersion,omitempty"`
 	ReadRevision    *strict.Counter `json:"readRevision,omitempty"`
 	ThroughMessage  string          `json:"throughMessage,omitempty"`
 	ActivityReadSeq *strict.Counter `json:"activityReadSeq,omitempty"`
-	Threads         []threadRead    `json:"threads,omitempty" maxItems:"100"`
+	Threads         []scopeRead     `json:"threads,omitempty" maxItems:"100"`
 	FromRevision    *strict.Counter `json:"fromRevision,omitempty"`
 	FromMessage     string          `json:"fromMessage,omitempty"`
 }
 
-type threadRead struct {
+type scopeRead struct {
 	Scope           string          `json:"scope"`
 	ReadRevision    strict.Counter  `json:"readRevision"`
 	ExpectedVersion *strict.Counter `json:"expectedVersion,omitempty"`
 }
 
 type readAllBody struct {
-	Scopes []threadRead `json:"scopes" maxItems:"500"`
+	Scopes []scopeRead `json:"scopes" maxItems:"500"`
 }
 
 type memberedParams struct {
@@ -204,7 +209,7 @@ func (b *readStateBody) read(
 	}
 	for i := range b.Threads {
 		t := &b.Threads[i]
-		if err := t.check(c); err != nil {
+		if err := t.check(c, "threads", i); err != nil {
 			return op, err
 		}
 		op.Threads = append(op.Threads, facts.ThreadRead{
@@ -215,11 +220,12 @@ func (b *readStateBody) read(
 	return op, nil
 }
 
-func (t *threadRead) check(c *call) error {
+// check looks at element i of a list.
+func (t *scopeRead) check(c *call, list string, i int) error {
 	if t.ExpectedVersion == nil && !c.trusted() {
-		return refuse(CodeInvalidRequest, "expectedVersion is missing")
+		return refuse(CodeInvalidRequest, "%s[%d].expectedVersion is missing", list, i)
 	}
-	return facts.CheckID("scope", t.Scope)
+	return facts.CheckID(fmt.Sprintf("%s[%d].scope", list, i), t.Scope)
 }
 
 func (b *readStateBody) unread(
@@ -252,7 +258,7 @@ func readAll(c *call, p *memberedParams, b *readAllBody) (results[ScopeReadState
 	batch := c.ws.Batch()
 	for i := range b.Scopes {
 		t := &b.Scopes[i]
-		if err := t.check(c); err != nil {
+		if err := t.check(c, "scopes", i); err != nil {
 			return none, err
 		}
 		batch.MarkRead(facts.MarkRead{

@@ -39,6 +39,8 @@ type call struct {
 	who    Principal
 	// ws is the workspace that the path names, nil where it names none.
 	ws *tidemark.Workspace
+	// assumed: a service named no member, so that its token's stands in.
+	assumed bool
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
@@ -148,6 +150,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, e *endpoint, path
 		err = e.handle(c)
 	}
 	if err != nil {
+		err = c.unnamed(r.Context(), err)
 		if s.writeProblem(w, c.r, err) == CodeOverBudget {
 			s.meters.refused.WithLabelValues(e.route.path).Inc()
 		}

@@ -62,6 +62,9 @@ func (rt *router) find(escaped string) (*router, map[string]string) {
 	if !ok {
 		return nil, nil
 	}
+	if rest == "" {
+		return rt.literal[""], nil
+	}
 	at := rt
 	values := map[string]string{}
 	for segment := range strings.SplitSeq(rest, "/") {

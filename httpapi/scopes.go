@@ -64,8 +64,8 @@ type scopeListParams struct {
 	workspaceParams
 	memberParam
 	paging
-	Type   string            `query:"type" enum:"channel,dm,thread,task"`
-	Parent readstate.ScopeID `query:"parent" id:"scope"`
+	Type   string            `query:"type" enum:"channel,dm,thread,task" doc:"Only scopes of this type"`
+	Parent readstate.ScopeID `query:"parent" id:"scope" doc:"Only threads of this scope"`
 }
 
 // ScopeBody creates a scope, or changes one.
@@ -133,20 +133,23 @@ func (s *Server) addScopes() {
 
 // seen finds a scope that the caller, or the member a service names, may see.
 func (c *call) seen(s readstate.ScopeID, named readstate.MemberID) (facts.ScopeRow, error) {
+	if c.trusted() && named == "" {
+		return c.ws.Scope(c.ctx(), s)
+	}
 	m, err := c.subject(named)
 	if err != nil {
 		return facts.ScopeRow{}, err
-	}
-	if c.trusted() && named == "" {
-		return c.ws.Scope(c.ctx(), s)
 	}
 	return c.ws.Seen(c.ctx(), m, s)
 }
 
 func listScopes(c *call, p *scopeListParams, _ *none) (ScopeList, error) {
-	m, err := c.subject(p.Member)
-	if err != nil {
-		return ScopeList{}, err
+	m := p.Member // empty: a service sees all of them
+	if !c.trusted() {
+		var err error
+		if m, err = c.subject(m); err != nil {
+			return ScopeList{}, err
+		}
 	}
 	list := "scopes " + p.Type + " " + string(p.Parent)
 	after, err := p.after(list)
@@ -157,9 +160,6 @@ func listScopes(c *call, p *scopeListParams, _ *none) (ScopeList, error) {
 	f := tidemark.ScopeFilter{
 		SeenBy: m, Type: kind, Parent: p.Parent, After: readstate.ScopeID(after),
 		Limit: p.limit() + 1,
-	}
-	if c.trusted() && p.Member == "" {
-		f.SeenBy = ""
 	}
 	rows, err := c.ws.Scopes(c.ctx(), f)
 	if err != nil {

@@ -40,21 +40,23 @@ type MessagePlace struct {
 	ContentRevision uint64 `json:"contentRevision"`
 }
 
-// Explanation derives a count term by term.
+// Explanation derives a count term by term; describe.txt says which of them are subtracted.
 type Explanation struct {
-	E        uint64   `json:"e" doc:"The effective point as it is stored"`
-	Base     uint64   `json:"base" doc:"Nothing at or below it counts"`
-	Head     uint64   `json:"head"`
-	Removed  uint64   `json:"removed"`
-	Own      uint64   `json:"own"`
-	Blocked  uint64   `json:"blocked"`
-	Direct   uint64   `json:"direct"`
-	Everyone uint64   `json:"everyone"`
-	Level    string   `json:"level" enum:"all,mentions,none"`
-	Manual   bool     `json:"manual"`
-	State    string   `json:"state" enum:"ready,snapshot_serving"`
-	LSN      uint64   `json:"lsn"`
-	Messages []string `json:"messages" doc:"The first 100 messages that count"`
+	Unread    uint64   `json:"unread"`
+	Attention uint64   `json:"attention"`
+	E         uint64   `json:"e"`
+	Base      uint64   `json:"base"`
+	Head      uint64   `json:"head"`
+	Removed   uint64   `json:"removed"`
+	Own       uint64   `json:"own"`
+	Blocked   uint64   `json:"blocked"`
+	Direct    uint64   `json:"direct"`
+	Everyone  uint64   `json:"everyone"`
+	Level     string   `json:"level" enum:"all,mentions,none"`
+	Manual    bool     `json:"manual"`
+	State     string   `json:"state" enum:"ready,snapshot_serving"`
+	LSN       uint64   `json:"lsn"`
+	Messages  []string `json:"messages"`
 }
 
 // Receipts is a page of who has read through a revision.
@@ -99,16 +101,16 @@ type unreadParams struct {
 
 type totalsParams struct {
 	memberedParams
-	GroupBy string `query:"groupBy" enum:"parent,tag,type"`
+	GroupBy string `query:"groupBy" enum:"parent,tag,type" doc:"What divides the badge; needed"`
 }
 
 type receiptParams struct {
 	scopeMemberParams
 	paging
-	Revision strict.Counter `query:"revision"`
+	Revision strict.Counter `query:"revision" doc:"Who has read through here; needed"`
 }
 
-type queryBody struct {
+type unreadQuery struct {
 	Members []string  `json:"members" maxItems:"200"`
 	Scopes  *[]string `json:"scopes,omitempty" maxItems:"5000"`
 }
@@ -197,6 +199,7 @@ func explainUnread(c *call, p *scopeMemberParams, _ *none) (Explanation, error) 
 		return Explanation{}, err
 	}
 	out := Explanation{
+		Unread: x.Row.Values.Unread, Attention: x.Row.Values.Attention,
 		E: uint64(x.E), Base: uint64(x.Base), Head: uint64(x.Head), Removed: x.Removed,
 		Own: x.Own, Blocked: x.Blocked, Direct: x.Direct, Everyone: x.Everyone,
 		Level: x.Row.Level.String(), Manual: x.Row.Row.Manual.Set, State: string(x.Row.State),
@@ -241,7 +244,7 @@ func listReceipts(c *call, p *receiptParams, _ *none) (Receipts, error) {
 	return out, nil
 }
 
-func queryUnread(c *call, _ *workspaceParams, b *queryBody) (MemberPages, error) {
+func queryUnread(c *call, _ *workspaceParams, b *unreadQuery) (MemberPages, error) {
 	perMember := 0
 	if b.Scopes != nil {
 		perMember = len(*b.Scopes)

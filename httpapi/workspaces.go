@@ -13,7 +13,7 @@ import (
 type Workspace struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
-	HasUnread *bool  `json:"hasUnread,omitempty" doc:"Of the caller or the member asked for"`
+	HasUnread *bool  `json:"hasUnread,omitempty"`
 	State     string `json:"state,omitempty" enum:"ready,snapshot_serving,hydrating,stale,unavailable"`
 }
 
@@ -30,7 +30,7 @@ type memberParam struct {
 	Member readstate.MemberID `query:"member" id:"member" doc:"Services: the member to act for"`
 }
 
-type nameBody struct {
+type workspaceBody struct {
 	Name string `json:"name"`
 }
 
@@ -42,13 +42,13 @@ func (s *Server) addWorkspaces() {
 	add(s, route{
 		method: http.MethodPut, path: "/api/v1/workspaces/{ws}", id: "putWorkspace",
 		tag: "workspaces", role: RoleAdmin, about: "Create or rename a workspace.",
-	}, func(c *call, p *workspaceParams, b *nameBody) (Workspace, error) {
+	}, func(c *call, p *workspaceParams, b *workspaceBody) (Workspace, error) {
 		return c.putWorkspace(p.WS, b.Name)
 	})
 	add(s, route{
 		method: http.MethodPatch, path: "/api/v1/workspaces/{ws}", id: "patchWorkspace",
 		tag: "workspaces", role: RoleAdmin, about: "Rename a workspace.",
-	}, func(c *call, p *workspaceParams, b *nameBody) (Workspace, error) {
+	}, func(c *call, p *workspaceParams, b *workspaceBody) (Workspace, error) {
 		if _, err := c.ws.Info(c.ctx()); err != nil {
 			return Workspace{}, err
 		}
@@ -64,15 +64,16 @@ func (c *call) putWorkspace(id readstate.WorkspaceID, name string) (Workspace, e
 }
 
 func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
-	of, err := c.subject(p.Member)
-	if err != nil {
-		return Workspaces{}, err
-	}
-	if c.trusted() {
-		of = p.Member // a service is no member of its own accord
+	of := p.Member // a service is no member of its own accord
+	if !c.trusted() {
+		var err error
+		if of, err = c.subject(p.Member); err != nil {
+			return Workspaces{}, err
+		}
 	}
 	var rows []facts.WorkspaceRow
 	if c.who.Workspace == AllWorkspaces {
+		var err error
 		if rows, err = c.server.engine.Workspaces(c.ctx()); err != nil {
 			return Workspaces{}, err
 		}

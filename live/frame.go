@@ -18,15 +18,15 @@ const (
 // put the same parts into their own fields.
 type Frame struct {
 	Event Event  `json:"event"`
-	ID    string `json:"id,omitempty" doc:"Resumes here: everything up to it has been sent"`
+	ID    string `json:"id,omitempty"`
 	Data  any    `json:"data,omitempty"`
 }
 
 // Hello is the first frame of a stream.
 type Hello struct {
-	Connection       string `json:"connection" doc:"Names the stream in the server's log"`
-	HeartbeatSeconds int    `json:"heartbeatSeconds" doc:"Something arrives at least this often"`
-	Resumed          bool   `json:"resumed" doc:"Deltas follow; otherwise a snapshot"`
+	Connection       string `json:"connection"`
+	HeartbeatSeconds int    `json:"heartbeatSeconds"`
+	Resumed          bool   `json:"resumed"`
 }
 
 // Expired is the last frame of a stream whose token ended.
@@ -49,8 +49,8 @@ type Refused struct {
 
 // ClientFrame is what a client may send on a socket. Each frame names one thing to do.
 type ClientFrame struct {
-	Watch       []string `json:"watch,omitempty" maxItems:"10000" doc:"In streams of many members"`
+	Watch       []string `json:"watch,omitempty" maxItems:"10000"`
 	Unwatch     []string `json:"unwatch,omitempty" maxItems:"10000"`
-	Subscribe   []string `json:"subscribe,omitempty" maxItems:"1000" doc:"Scopes whose messages to send"`
+	Subscribe   []string `json:"subscribe,omitempty" maxItems:"1000"`
 	Unsubscribe []string `json:"unsubscribe,omitempty" maxItems:"1000"`
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -62,12 +63,23 @@ func closing(err error) (websocket.StatusCode, string) {
 	case errors.Is(err, errExpired):
 		return CloseExpired, "token_expired"
 	case errors.Is(err, errProtocol):
-		return websocket.StatusPolicyViolation, "invalid_request"
+		return websocket.StatusPolicyViolation, protocolReason(err)
 	case errors.Is(err, errOverrun), errors.Is(err, errSlow):
 		return websocket.StatusTryAgainLater, "too slow: reconnect and read the messages again"
 	default:
 		return websocket.StatusInternalError, "internal"
 	}
+}
+
+// protocolReason says what is wrong with a frame, in as many bytes as a close frame has for it.
+func protocolReason(err error) string {
+	const most = 123
+	_, why, _ := strings.Cut(err.Error(), errProtocol.Error()+": ")
+	reason := "invalid_request: " + strings.ToValidUTF8(why, "\uFFFD")
+	if len(reason) > most {
+		reason = strings.ToValidUTF8(reason[:most-3], "") + "…"
+	}
+	return reason
 }
 
 // readFrames hands the client's frames over, one at a time.

@@ -13,16 +13,16 @@ import (
 type Row struct {
 	Type            string         `json:"type" enum:"channel,dm,thread,task,session"`
 	Name            string         `json:"name"`
-	Parent          string         `json:"parent,omitempty" doc:"The channel of a thread"`
+	Parent          string         `json:"parent,omitempty"`
 	Tags            []string       `json:"tags,omitempty"`
-	Notification    string         `json:"notification" enum:"all,mentions,none" doc:"The level in force now"`
+	Notification    string         `json:"notification" enum:"all,mentions,none"`
 	Archived        bool           `json:"archived"`
 	Unread          uint64         `json:"unread"`
 	Attention       uint64         `json:"attention"`
 	Activity        uint64         `json:"activity"`
 	ManualUnread    bool           `json:"manualUnread"`
-	Shown           bool           `json:"shown" doc:"Whether the scope has a dot"`
-	ShownUnread     uint64         `json:"shownUnread" doc:"The number beside the dot"`
+	Shown           bool           `json:"shown"`
+	ShownUnread     uint64         `json:"shownUnread"`
 	State           string         `json:"state" enum:"ready,snapshot_serving"`
 	ContentRevision uint64         `json:"contentRevision"`
 	ReplyCount      uint64         `json:"replyCount,omitempty"`
@@ -41,7 +41,7 @@ type LatestMessage struct {
 type ReadState struct {
 	ReadRevision    uint64 `json:"readRevision"`
 	ManualUnread    bool   `json:"manualUnread"`
-	Version         uint64 `json:"version" doc:"Changes with every change of the manual mark"`
+	Version         uint64 `json:"version"`
 	FromRevision    uint64 `json:"fromRevision,omitempty"`
 	ActivityReadSeq uint64 `json:"activityReadSeq"`
 }
@@ -56,30 +56,33 @@ type Badge struct {
 
 // Page is one page of a member's scopes with their totals. Complete stands on the last page.
 type Page struct {
-	Member    string         `json:"member,omitempty" doc:"In streams and queries of many members"`
+	Member    string         `json:"member,omitempty"`
 	HasUnread bool           `json:"hasUnread"`
 	State     string         `json:"state" enum:"ready,snapshot_serving"`
 	Badge     Badge          `json:"badge"`
 	Complete  bool           `json:"complete"`
 	LSN       uint64         `json:"lsn"`
-	Next      string         `json:"next,omitempty" doc:"The pageToken of the next page"`
+	Next      string         `json:"next,omitempty"`
 	Scopes    map[string]Row `json:"scopes"`
 }
 
 // Withheld stands where values cannot be shown. Nothing in it is a zero that was counted.
 type Withheld struct {
-	Member    string   `json:"member,omitempty" doc:"In streams and queries of many members"`
+	Member    string   `json:"member,omitempty"`
 	HasUnread bool     `json:"hasUnread"`
-	Counts    struct{} `json:"counts"`
+	Counts    NoCounts `json:"counts"`
 	State     string   `json:"state" enum:"hydrating,stale,unavailable"`
 }
 
+// NoCounts is an empty object.
+type NoCounts struct{}
+
 // Delta is the whole present state of one scope of a member: its row, or removed.
 type Delta struct {
-	Member    string `json:"member,omitempty" doc:"In streams of many members"`
+	Member    string `json:"member,omitempty"`
 	Scope     string `json:"scope"`
 	Row       *Row   `json:"row,omitempty"`
-	Removed   bool   `json:"removed,omitempty" doc:"The member left the scope or may not see it any more"`
+	Removed   bool   `json:"removed,omitempty"`
 	HasUnread bool   `json:"hasUnread"`
 	Badge     Badge  `json:"badge"`
 	LSN       uint64 `json:"lsn"`

@@ -97,6 +97,19 @@ func TestCountersBelowZero(t *testing.T) {
 	}
 }
 
+// TestLargestCounter keeps the largest number that clients can hold apart from a broken one.
+func TestLargestCounter(t *testing.T) {
+	terms := readstate.Terms{Type: readstate.Channel, Point: readstate.Point{Direct: readstate.MaxCounter}}
+	v, err := terms.Values()
+	if err != nil || v.Attention != readstate.MaxCounter {
+		t.Errorf("%+v, %v", v, err)
+	}
+	terms.Point.Direct++
+	if _, err = terms.Values(); !errors.Is(err, readstate.ErrNegative) {
+		t.Errorf("one more: %v", err)
+	}
+}
+
 // TestPresent says what every standing shows.
 //
 // covers: RT-044, RT-155

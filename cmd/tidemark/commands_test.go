@@ -25,7 +25,6 @@ func TestBadFlags(t *testing.T) {
 		line, says string
 		env        string
 	}{
-		{line: "", says: `expected one of`},
 		{line: "serf", says: `unexpected argument serf, did you mean "serve"?`},
 		{line: "serve --port 1", says: "unknown flag --port"},
 		{line: "serve extra", says: "unexpected argument extra"},
@@ -63,9 +62,12 @@ func TestBadFlags(t *testing.T) {
 		{line: "token --ws a --sub b", says: "no secret to sign with"},
 		{line: "token --ws a --sub b --role owner", says: "--role must be one of"},
 		{line: "token --ws a --sub b --ttl 0s", says: "--ttl is 0s"},
+		{line: "token --ws a --sub b --ttl -1h", says: `--ttl: "-1h" looks like another flag; a value is written --ttl=-1h`},
 		{line: "token --ws * --sub b --jwt-secret-file " + secret, says: "workspace"},
 		{line: "backup", says: `expected "<file>"`},
 		{line: "migrate --facts x", says: "want sqlite:PATH"},
+		{line: "replay t.csv --facts x", says: "want sqlite:PATH"},
+		{line: "help serf", says: `did you mean "serve"?`},
 		{line: "version now", says: "unexpected argument now"},
 		{line: "--config missing.json version", says: "missing.json"},
 	} {
@@ -83,7 +85,7 @@ func TestBadFlags(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, line := range []string{"--help", "serve --help", "replay -h"} {
+	for _, line := range []string{"", "help", "--help", "serve --help", "help serve", "replay -h"} {
 		o := run(t, strings.Fields(line)...).done(t)
 		if !strings.Contains(o.out, "Usage: tidemark") || o.errors != "" {
 			t.Errorf("%s: %q, %q", line, o.out, o.errors)
@@ -100,9 +102,26 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+func TestHelpNamesDefaults(t *testing.T) {
+	for line, want := range map[string]string{
+		"serve":  "--facts=sqlite:PATH Where the facts are kept (default sqlite:tidemark.db, $TIDEMARK_FACTS).",
+		"replay": "in a temporary database that is removed at the end ($TIDEMARK_FACTS).",
+		"doctor": "(default sqlite:tidemark.db, $TIDEMARK_FACTS).",
+		"trace":  "How many messages (default 20000, $TIDEMARK_MESSAGES).",
+	} {
+		help := strings.Join(strings.Fields(run(t, line, "--help").done(t).out), " ")
+		if !strings.Contains(help, want) {
+			t.Errorf("%s: no %q in %s", line, want, help)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
-	if o := run(t, "version").done(t); !strings.HasPrefix(o.out, "tidemark ") || strings.Count(o.out, "\n") != 1 {
-		t.Errorf("%q", o.out)
+	t.Setenv("TIDEMARK_VERSION", "of whoever packs it")
+	for _, line := range []string{"version", "--version"} {
+		if o := run(t, line).done(t); !strings.HasPrefix(o.out, "tidemark ") || strings.Count(o.out, "\n") != 1 {
+			t.Errorf("%s: %q", line, o.out)
+		}
 	}
 }
 
@@ -217,8 +236,12 @@ func TestDoctor(t *testing.T) {
 	run(t, "migrate", db).done(t)
 	file := secretFile(t, testSecret)
 	o = run(t, "doctor", db, "--jwt-secret-file", file).done(t)
-	if !strings.Contains(o.out, "sound") || !strings.Contains(o.out, "1 secrets") {
+	if !strings.Contains(o.out, "sound") || !strings.Contains(o.out, "1 secret\n") {
 		t.Errorf("%s", o.out)
+	}
+	o = run(t, "doctor", "--facts=sqlite:"+filepath.Join(t.TempDir(), "no", "a.db"))
+	if o.code != exitFailed || !strings.Contains(o.out, "FAIL  database  serve cannot make it: there is no directory") {
+		t.Errorf("no directory: %d\n%s", o.code, o.out)
 	}
 	t.Setenv(secretVariable, "short")
 	if o := run(t, "doctor", db); o.code != exitFailed || !strings.Contains(o.out, "FAIL  tokens") {
@@ -340,6 +363,29 @@ func TestReplayMatchesTheSample(t *testing.T) {
 	if !strings.HasPrefix(o.out, "20,000 messages were already here; nothing changed\n") ||
 		!strings.HasSuffix(o.out, "sha256 of all counts  "+want["sha256"].(string)+"\n") {
 		t.Errorf("again: %s", o.out)
+	}
+}
+
+// Without a place for them the facts leave nothing behind.
+func TestReplayIsTemporaryUnlessToldOtherwise(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("TMPDIR", home)
+	t.Chdir(t.TempDir())
+	file := "t.csv"
+	text := "unix_seconds,channel,topic,sender,mentions,length\n1,0,0,0,,1\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		o := run(t, "replay", file).done(t)
+		if !strings.HasPrefix(o.out, "1 messages loaded") || !strings.HasPrefix(o.errors, "in a temporary database") {
+			t.Errorf("%s\n%s", o.out, o.errors)
+		}
+	}
+	here, _ := os.ReadDir(".")
+	left, _ := os.ReadDir(home)
+	if len(here) != 1 || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", here, left)
 	}
 }
 

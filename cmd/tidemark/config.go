@@ -76,6 +76,7 @@ func (c config) Validate(app *kong.Application) error {
 	})
 	delete(known, "config")
 	delete(known, "help")
+	delete(known, "version")
 	for name := range c {
 		if !known[name] {
 			return fmt.Errorf("configuration: there is no flag %q", name)

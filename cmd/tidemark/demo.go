@@ -95,7 +95,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return listeners.serve(ctx, server, demoDrain, log) })
+	group.Go(func() error { return listeners.serve(ctx, server, server, demoDrain, log) })
 	group.Go(func() error { return c.traffic(ctx, engine) })
 	return group.Wait()
 }
@@ -139,7 +139,7 @@ func printDemo(w io.Writer, base string, links []signInLink) error {
 	for _, l := range links {
 		text += fmt.Sprintf("  %s\n    %s\n\n", l.who, l.url)
 	}
-	text += "API reference: " + base + "/docs\n" +
+	text += "API reference: " + base + docsPath + "\n" +
 		"Everything is in a temporary database that goes with the demo. Ctrl+C ends it.\n"
 	_, err := io.WriteString(w, text)
 	return err

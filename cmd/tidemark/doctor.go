@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 	"github.com/tidemark-im/tidemark/internal/doctor"
@@ -57,7 +58,7 @@ func (c *doctorCommand) configuration(m *Main) doctor.Finding {
 	default:
 		defer auth.Close()
 		secrets, _ := c.secrets() // they have just been read
-		f.Text = fmt.Sprintf("%d secrets", len(secrets))
+		f.Text = english.Plural(len(secrets), "secret", "")
 		if c.JWKS != "" {
 			f.Text += ", key set " + c.JWKS
 		}
@@ -71,6 +72,10 @@ func (c *doctorCommand) database(ctx context.Context) doctor.Finding {
 	info, err := os.Stat(c.path())
 	if errors.Is(err, os.ErrNotExist) {
 		f.Text = c.path() + " is not there yet; serve makes it"
+		home := doctor.Home(c.path())
+		if _, err := os.Stat(home); err != nil {
+			f.Verdict, f.Text = doctor.Failure, "serve cannot make it: there is no directory "+home
+		}
 		return f
 	}
 	schema, err := sqlstore.SchemaSQLite(ctx, c.path())

@@ -18,15 +18,17 @@ import (
 
 // factsFlag names the database.
 type factsFlag struct {
-	Facts string `default:"sqlite:tidemark.db" help:"Where the facts are kept, as sqlite:PATH."`
+	Facts string `default:"sqlite:tidemark.db" placeholder:"sqlite:PATH" help:"Where the facts are kept."`
 }
 
 const sqlitePrefix = "sqlite:"
 
 // Validate implements kong's check.
-func (f *factsFlag) Validate() error {
-	if path, ok := strings.CutPrefix(f.Facts, sqlitePrefix); !ok || path == "" {
-		return fmt.Errorf("--facts is %q, want sqlite:PATH", f.Facts)
+func (f *factsFlag) Validate() error { return checkFacts(f.Facts) }
+
+func checkFacts(text string) error {
+	if path, ok := strings.CutPrefix(text, sqlitePrefix); !ok || path == "" {
+		return fmt.Errorf("--facts is %q, want sqlite:PATH", text)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +31,8 @@ type Main struct {
 
 // commands is the command line.
 type commands struct {
-	Config kong.ConfigFlag `help:"JSON file with values for flags." placeholder:"FILE"`
+	Config kong.ConfigFlag  `help:"JSON file with values for flags." placeholder:"FILE"`
+	About  kong.VersionFlag `name:"version" env:"-" help:"Say what this is, like the command version."`
 
 	Serve   serveCommand   `cmd:"" help:"Run the server."`
 	Demo    demoCommand    `cmd:"" help:"Run a server with people, traffic and a page to look at."`
@@ -66,7 +69,8 @@ func (m *Main) Run(ctx context.Context, args []string) int {
 	return exitFailed
 }
 
-// parse finds the command with its flags. Done means that help was asked for and given.
+// parse finds the command with its flags. Done means that help or the version was asked for and
+// given.
 func (m *Main) parse(args []string) (cmd command, done bool, err error) {
 	var flags commands
 	parser, err := kong.New(&flags,
@@ -76,24 +80,47 @@ func (m *Main) parse(args []string) (cmd command, done bool, err error) {
 		kong.Exit(func(int) { done = true }),
 		kong.DefaultEnvars("TIDEMARK"),
 		helpTexts,
+		kong.Vars{"version": buildText()},
+		kong.ValueFormatter(helpLine),
 		kong.Configuration(readConfig),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
 		return nil, false, err // a mistake in the tags above
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(asFlag(args))
 	if done {
 		return nil, true, nil
 	}
 	if err != nil {
-		return nil, false, &usageError{err}
+		return nil, false, &usageError{plainly(err)}
 	}
 	cmd, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
 		return nil, false, fmt.Errorf("%s cannot be run", parsed.Command())
 	}
 	return cmd, false, nil
+}
+
+// asFlag turns no words at all, and the word help before a command, into the flag for help.
+func asFlag(args []string) []string {
+	if len(args) == 0 {
+		return []string{"--help"}
+	}
+	if args[0] == "help" {
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
+var takenForFlag = regexp.MustCompile(`^(--[a-z-]+): expected .* but got "(-[^"]*)" \(`)
+
+// plainly says better what the parser says of a negative value.
+func plainly(err error) error {
+	if m := takenForFlag.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("%s: %q looks like another flag; a value is written %s=%s", m[1], m[2], m[1], m[2])
+	}
+	return err
 }
 
 // usageError is a command line or a configuration that is not understood.

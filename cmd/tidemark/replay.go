@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"text/tabwriter"
 	"time"
@@ -35,10 +36,18 @@ const (
 )
 
 type replayCommand struct {
-	factsFlag
+	Facts  string `placeholder:"sqlite:PATH" help:"${about_facts_of_replay}"`
 	Trace  string `arg:"" help:"Trace to load, compressed by gzip or plain."`
 	JSON   bool   `help:"Print one JSON object."`
 	Counts string `placeholder:"FILE" help:"${about_counts}"`
+}
+
+// Validate implements kong's check.
+func (c *replayCommand) Validate() error {
+	if c.Facts == "" {
+		return nil
+	}
+	return checkFacts(c.Facts)
 }
 
 func (c *replayCommand) run(ctx context.Context, m *Main) (err error) {
@@ -47,8 +56,13 @@ func (c *replayCommand) run(ctx context.Context, m *Main) (err error) {
 	if err != nil {
 		return err
 	}
+	where, forget, err := c.place(m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, forget()) }()
 	engine, err := tidemark.Open(ctx, tidemark.Options{
-		Facts: c.Facts, Now: m.Now,
+		Facts: where, Now: m.Now,
 		Lane:    facts.LaneConfig{GroupRows: replayGroupRows, GroupWait: replayGroupWait},
 		Runtime: unread.Config{HydratePageSize: replayPageRows},
 	})
@@ -84,6 +98,19 @@ func (c *replayCommand) run(ctx context.Context, m *Main) (err error) {
 		}{counts.Totals, m.Now().Sub(started).Seconds()})
 	}
 	return printReplay(m.Stdout, loaded, took, counts.Totals)
+}
+
+// place is where the facts go, and what to do with them at the end.
+func (c *replayCommand) place(m *Main) (facts string, forget func() error, err error) {
+	if c.Facts != "" {
+		return c.Facts, func() error { return nil }, nil
+	}
+	dir, err := os.MkdirTemp("", "tidemark-replay-*")
+	if err != nil {
+		return "", nil, err
+	}
+	_, _ = fmt.Fprintln(m.Stderr, "in a temporary database; --facts sqlite:PATH keeps it")
+	return sqlitePrefix + filepath.Join(dir, "replay.db"), func() error { return os.RemoveAll(dir) }, nil
 }
 
 // check reads the whole trace before anything is changed, and says how long it is.

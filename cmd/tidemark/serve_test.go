@@ -84,6 +84,15 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s is on the admin port", probe)
 		}
 	}
+	if s.log.find("serving")["docs"] != s.url+"/docs" {
+		t.Errorf("the log does not say where the reference is: %v", s.log.find("serving"))
+	}
+	if code, body := ask(t, "GET", s.url+"/", "", ""); code != 200 || !strings.Contains(body, "<title>") {
+		t.Errorf("the bare address leads to %d %s", code, body)
+	}
+	if code, body := ask(t, "POST", s.url+"/", "", ""); code != 404 || !strings.Contains(body, `"not_found"`) {
+		t.Errorf("POST /: %d %s", code, body)
+	}
 	for _, probe := range []string{"/metrics", "/debug/pprof/"} {
 		code, body := ask(t, "GET", s.admin+probe, "", "")
 		if code != 200 || probe == "/metrics" && !strings.Contains(body, "go_goroutines") {
@@ -95,7 +104,7 @@ func TestServe(t *testing.T) {
 	}
 	// The same database again, the same port again, and a backup meanwhile.
 	run(t, "serve", db, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--jwt-secret-file", secret).
-		fails(t, exitFailed, "database is owned by another process")
+		fails(t, exitFailed, fmt.Sprintf("database is owned by this process (%d)", os.Getpid()))
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
 	other, _ := database(t)
 	run(t, "serve", other, "--listen", "127.0.0.1:"+port, "--jwt-secret-file", secret).

@@ -4,22 +4,13 @@ package sqlstore
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tidemark-im/tidemark/facts"
 )
 
-// lockFile takes the exclusive lock that is the ownership of a database. The operating system
-// gives it up with the process. The file stays: removing it would let two owners in.
-func lockFile(path string) (io.Closer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
+// lockFile reports whether it got the lock.
+func lockFile(f *os.File) (held bool, err error) {
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EINTR) {
@@ -27,10 +18,13 @@ func lockFile(path string) (io.Closer, error) {
 		}
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("%w: database is owned by another process", facts.ErrNotOwner)
+		return false, nil
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return err == nil, err
+}
+
+// discardFile removes a locked file, and only then unlocks it: in this order nobody can lock the
+// file at the path while it is being removed.
+func discardFile(f *os.File) error {
+	return errors.Join(os.Remove(f.Name()), f.Close())
 }

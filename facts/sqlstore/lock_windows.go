@@ -2,29 +2,27 @@ package sqlstore
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/windows"
-
-	"github.com/tidemark-im/tidemark/facts"
 )
 
-// lockFile takes the exclusive lock that is the ownership of a database. The operating system
-// gives it up with the process. The file stays: removing it would let two owners in.
-func lockFile(path string) (io.Closer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
+// lockFile reports whether it got the lock. It locks a byte far behind the text: others can read
+// no byte that is locked.
+func lockFile(f *os.File) (held bool, err error) {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err = windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, new(windows.Overlapped))
+	at := windows.Overlapped{OffsetHigh: 1}
+	err = windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		err = fmt.Errorf("%w: database is owned by another process", facts.ErrNotOwner)
+		return false, nil
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return err == nil, err
+}
+
+// discardFile closes a file and removes it. A file that somebody else has opened meanwhile cannot
+// be removed here, and stays for them.
+func discardFile(f *os.File) error {
+	err := f.Close()
+	_ = os.Remove(f.Name())
+	return err
 }

@@ -41,13 +41,13 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, d.fail(op, err)
 	}
-	owner, err := lockFile(path + ".lock")
+	owner, err := takeLock(path + ".lock")
 	if err != nil {
 		return nil, d.fail(op, err)
 	}
 	st, err := openOwned(ctx, d, path, o)
 	if err != nil {
-		return nil, d.fail(op, errors.Join(err, owner.Close()))
+		return nil, d.fail(op, errors.Join(err, owner.discard()))
 	}
 	st.owner = owner
 	return st, nil
@@ -70,6 +70,9 @@ func resolve(path string) (string, error) {
 }
 
 func openOwned(ctx context.Context, d *dialect, path string, o Options) (*Store, error) {
+	if err := sqliteForeign(path); err != nil {
+		return nil, err
+	}
 	writer, err := sqliteHandle(path, o, false)
 	if err != nil {
 		return nil, err
@@ -143,23 +146,26 @@ func sqlitePrepare(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if app != sqliteApplicationID && objects > 0 {
-		return fmt.Errorf("%w: %w: application id %#x", facts.ErrUnavailable, ErrCorrupt, app)
+		return foreign(app)
 	}
 	// The mark comes first: a file whose making was cut short is ours, too, and gets finished.
-	_, err = db.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(sqliteApplicationID))
-	if err != nil {
-		return err
+	if app != sqliteApplicationID {
+		_, err = db.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(sqliteApplicationID))
+		if err != nil {
+			return err
+		}
 	}
 	return migrateSQLite(ctx, db)
 }
 
 // BackupSQLite copies a consistent state of the database at path, which may be in use by its
-// owner, to a new file. The owner goes on working meanwhile.
+// owner, to a new file. The owner goes on working meanwhile. A file that is there already is
+// os.ErrExist and stays as it is.
 func BackupSQLite(ctx context.Context, path, to string) error {
 	d := sqliteDialect
 	op := fmt.Sprintf("back up %q", path)
 	if _, err := os.Lstat(to); err == nil {
-		return d.fail(op, fmt.Errorf("%q exists", to))
+		return fmt.Errorf("%s: %q: %w", op, to, os.ErrExist)
 	}
 	db, err := sqliteReadOnly(path)
 	if err != nil {

@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
 
 	"github.com/tidemark-im/tidemark/facts"
@@ -152,6 +154,10 @@ func TestOwnerKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "facts.db")
 	child, said := startOwner(t, path, 20)
 	notOwner(t, path)
+	_, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
+	if says := fmt.Sprintf("owned by process %d", child.Process.Pid); !strings.HasSuffix(err.Error(), says) {
+		t.Errorf("%v does not say %q", err, says)
+	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +232,7 @@ func TestBackup(t *testing.T) {
 		t.Errorf("%d messages, %v; want %d", len(messages), err, at.LSN)
 	}
 	err = sqlstore.BackupSQLite(t.Context(), path, to)
-	if !errors.Is(err, facts.ErrUnavailable) {
+	if !errors.Is(err, os.ErrExist) || errors.Is(err, facts.ErrUnavailable) {
 		t.Errorf("backup onto an existing file: %v", err)
 	}
 	left, err := filepath.Glob(to + ".*partial*")
@@ -277,7 +283,9 @@ func TestUnusable(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.prepare(t, path)
-			for range 2 { // a failed open leaves no lock behind
+			_ = os.Remove(path + ".lock") // of an owner before
+			before := contents(t, filepath.Dir(path))
+			for range 2 { // a failed open leaves nothing behind
 				st, err := sqlstore.OpenSQLite(t.Context(), path, sqlstore.Options{})
 				if err == nil {
 					_ = st.Close()
@@ -287,14 +295,26 @@ func TestUnusable(t *testing.T) {
 				}
 				oneLine(t, err)
 			}
-			if name == "no database" {
-				got, err := os.ReadFile(path)
-				if err != nil || string(got) != garbage {
-					t.Error("the file was changed")
-				}
+			if diff := cmp.Diff(before, contents(t, filepath.Dir(path))); diff != "" {
+				t.Errorf("a failed open changed files: %s", diff)
 			}
 		})
 	}
+}
+
+// contents returns the size and checksum of each file in a directory, nil where there is none.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		text, _ := os.ReadFile(filepath.Join(dir, e.Name())) // of a directory: none
+		out[e.Name()] = fmt.Sprintf("%d bytes, %x", len(text), sha256.Sum256(text))
+	}
+	return out
 }
 
 func put(t *testing.T, path, text string) {

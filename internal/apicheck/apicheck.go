@@ -116,7 +116,7 @@ func (c *Checker) Exchange(req *http.Request, resp *http.Response, body []byte) 
 
 func (c *Checker) exchange(req *http.Request, resp *http.Response, body []byte) error {
 	path, ok := strings.CutPrefix(req.URL.EscapedPath(), c.prefix)
-	if ok && slices.Contains([]string{"/openapi.json", "/docs"}, path) {
+	if ok && slices.Contains([]string{"/openapi.json", "/docs", "/"}, path) {
 		return nil
 	}
 	item := c.find(path)

@@ -95,7 +95,7 @@ func readDurable(t *testing.T, path string) map[string]*durable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // it only read
+	defer tx.Rollback()
 	all := map[string]*durable{}
 	r := &reader{ctx: t.Context(), tx: tx, byKey: map[int64]*durable{}}
 	r.workspaces(all)

@@ -10,7 +10,7 @@ export class ApiError extends Error {
 
 export class Api {
   constructor({ token, fetch = window.fetch.bind(window) }) {
-    const claims = JSON.parse(decode(token.split(".")[1]));
+    const claims = JSON.parse(decode(token.split(".")[1])); // throws on a token that is not whole
     this.token = token;
     this.member = claims.sub;
     this.base = `/api/v1/workspaces/${encodeURIComponent(claims.ws)}`;
@@ -26,7 +26,7 @@ export class Api {
     if (body !== undefined) headers["Content-Type"] = "application/json";
     const answer = await this.fetch(this.base + path, {
       method, headers, body: body === undefined ? undefined : JSON.stringify(body),
-    });
+    }).catch(() => { throw new ApiError(0, { detail: "the server does not answer" }); });
     const value = await answer.json().catch(() => ({}));
     // A conflict of read states comes in the shape of a read state: the state that is in force.
     if (!answer.ok && value.status !== "conflict") throw new ApiError(answer.status, value);
@@ -46,6 +46,25 @@ export class Api {
   messages(scope, before) {
     const from = before ? `&before=${before}` : "";
     return this.request("GET", this.scopePath(scope, `messages?limit=50${from}`));
+  }
+
+  // mine is what this member chose for a scope, with when it ends; undefined for no membership.
+  async mine(scope) {
+    const roster = await this.request("GET", this.scopePath(scope, "members?limit=500"));
+    return roster.members.find((m) => m.id === this.member);
+  }
+
+  // root finds the message that a thread hangs on in the thread's channel; null if it is gone.
+  async root(thread) {
+    const { parent, rootMessage } = await this.request("GET", `/scopes/${encodeURIComponent(thread)}`);
+    for (let before = "", more = true; more && rootMessage;) {
+      const { messages, page } = await this.request("GET", this.scopePath(parent, `messages?limit=500${before}`));
+      const found = messages.find((m) => m.id === rootMessage);
+      if (found) return found;
+      more = page.hasMore;
+      before = `&before=${messages[0]?.seq}`;
+    }
+    return null;
   }
 
   explain(scope) {

@@ -1,7 +1,7 @@
 import { Api } from "./api.js";
 import { Store } from "./store.js";
 import { Stream } from "./stream.js";
-import { $, drawBadge, drawMessages, drawScopes, drawWhy } from "./view.js";
+import { $, drawBadge, drawLevel, drawMessages, drawScopes, drawWhy } from "./view.js";
 
 const MEMORY = "tidemark-demo";
 
@@ -15,7 +15,10 @@ function signIn() {
   return JSON.parse(sessionStorage.getItem(MEMORY) ?? "null");
 }
 
-function notice(text) {
+// notice says why there is nothing to see.
+function notice(text, state = "not signed in") {
+  $("live").textContent = state;
+  $("live").classList.remove("on");
   $("notice").textContent = text;
   $("notice").hidden = false;
   $("hint").hidden = true;
@@ -30,6 +33,8 @@ class App {
     this.current = "";
     this.why = null;
     this.opening = 0;
+    this.choosing = false; // a level, in a list that is open
+    this.over = false;
     this.stream = new Stream(this.api, {
       on: (event, data) => this.on(event, data),
       state: (s, reason) => this.connection(s, reason),
@@ -50,29 +55,50 @@ class App {
   row() { return this.store.scopes.get(this.current); }
 
   connection(state, reason) {
-    $("live").textContent = state === "live" ? "live" : state === "over" ? "signed out" : "connecting";
+    if (this.over) return;
+    $("live").textContent = state === "live" ? "live" : "connecting";
     $("live").classList.toggle("on", state === "live");
-    if (state === "over") notice(`This link is not good any more (${reason.message}). Start the demo again and use a new one.`);
+    if (state === "live") this.trouble("");
+    if (state !== "over") return;
+    this.over = true;
+    this.stream.close();
+    this.store = new Store(); // what it showed is not true any more
+    this.draw();
+    notice(`This link is not good any more (${reason.message}). Open a new link from the terminal, the whole of it.`, "signed out");
+  }
+
+  // trouble says at the top what did not work, until something does.
+  trouble(text) {
+    $("trouble").textContent = text;
+    $("trouble").hidden = !text;
   }
 
   on(event, data) {
+    if (this.over) return;
     if (event === "hello" && this.current) this.load(); // messages are not resumed
     if (event === "snapshot") this.store.snapshot(data);
     if (event === "unread") this.store.delta(data);
-    if (event === "message" && data.scope === this.current) this.store.message(data);
+    if (event === "message" && this.watched().includes(data.scope)) this.message(data);
     if (event === "expired") this.connection("over", new Error("the token ended"));
     if ((event === "snapshot" && data.complete) || data.scope === this.current) this.explain();
     this.draw();
     this.readAlong();
   }
 
+  // watched is the scope that is open, and for a thread also the channel that its root is in.
+  watched() { return [this.current, this.row()?.parent].filter(Boolean); }
+
+  message(change) {
+    if (change.scope === this.current || change.message.id === this.store.root?.id) this.store.message(change);
+  }
+
   open(id) {
-    if (id === this.current) return;
+    if (id === this.current || this.over) return;
     this.current = id;
-    this.store.messages = [];
-    this.store.hasMore = false;
+    this.store.empty();
     this.why = null;
-    this.stream.watch(id);
+    this.trouble("");
+    this.stream.watch(...this.watched());
     this.explain();
     document.querySelector(".columns").classList.add("open");
     this.draw();
@@ -95,6 +121,11 @@ class App {
     this.draw();
     $("messages").scrollTop = $("messages").scrollHeight;
     this.readAlong();
+    if (this.row()?.type !== "thread") return;
+    const root = await this.try(() => this.api.root(scope));
+    if (root === undefined || scope !== this.current) return;
+    this.store.root = root;
+    this.draw();
   }
 
   async earlier() {
@@ -109,26 +140,37 @@ class App {
 
   // explain asks why, once more after changes that came while it was asking.
   async explain() {
-    const scope = this.current;
-    if (!scope) return;
+    if (!this.current) return;
     this.opening++;
     if (this.opening > 1) return;
     let asked;
     do {
       asked = this.opening;
-      const x = await this.try(() => this.api.explain(this.current), { quiet: true });
-      if (x && this.current) this.why = { scope: this.current, x };
+      const scope = this.current;
+      const x = await this.try(() => this.api.explain(scope), { quiet: true });
+      if (x && scope === this.current) this.why = { scope, x, until: await this.until(scope) };
     } while (asked !== this.opening && this.current);
     this.opening = 0;
     this.draw();
   }
 
+  // until is when the mute of a scope ends. A thread without one of its own has the channel's.
+  async until(scope) {
+    const row = this.store.scopes.get(scope);
+    if (row?.notification !== "none") return undefined;
+    const mine = await this.try(() => this.api.mine(scope), { quiet: true });
+    return row.parent && (!mine || mine.notification === "inherit") ? this.until(row.parent) : mine?.until;
+  }
+
+  // try says what did not work and returns undefined then.
   async try(work, { quiet = false } = {}) {
     try {
-      return await work();
+      const value = await work();
+      if (!quiet) this.trouble("");
+      return value;
     } catch (error) {
-      if (!quiet) $("named").textContent = `That did not work: ${error.message}`;
-      return null;
+      if (!quiet) this.trouble(`That did not work: ${error.message}.`);
+      return undefined;
     }
   }
 
@@ -152,9 +194,10 @@ class App {
   }
 
   level(value) {
+    this.choosing = false;
     const minute = value === "minute";
     const until = minute ? new Date(Date.now() + 60_000).toISOString() : undefined;
-    this.try(() => this.api.level(this.current, minute ? "none" : value, until));
+    this.try(() => this.api.level(this.current, minute ? "none" : value, until)).then(() => this.explain());
   }
 
   follow() {
@@ -165,7 +208,9 @@ class App {
   // named finds whom a text reaches: @everyone, or @ and a member's id.
   named(text) {
     const words = new Set([...text.matchAll(/@([\w-]+)/g)].map((match) => match[1].toLowerCase()));
-    return { everyone: words.has("everyone"), mentions: [...this.names.keys()].filter((id) => words.has(id.toLowerCase())) };
+    const mentions = [...this.names.keys()].filter((id) => words.has(id.toLowerCase()));
+    const known = new Set(["everyone", ...mentions.map((id) => id.toLowerCase())]);
+    return { everyone: words.has("everyone"), mentions, unknown: [...words].filter((word) => !known.has(word)) };
   }
 
   async send() {
@@ -178,14 +223,19 @@ class App {
     }));
     if (!sent) return;
     $("text").value = "";
-    this.hint();
+    this.hint(`${text} `);
     $("messages").scrollTop = $("messages").scrollHeight;
   }
 
-  hint() {
-    const { everyone, mentions } = this.named($("text").value);
-    const who = everyone ? ["everyone"] : mentions.map((id) => this.name(id));
-    $("named").textContent = who.length ? `Names ${who.join(", ")}.` : "";
+  // hint says whom a text names, and whom it does not although it looks so. The last word may
+  // still be going on.
+  hint(sent) {
+    const text = sent ?? $("text").value;
+    const { everyone, mentions } = this.named(text);
+    const { unknown } = this.named(text.replace(/@[\w-]*$/, ""));
+    const who = sent ? [] : everyone ? ["everyone"] : mentions.map((id) => this.name(id));
+    const names = who.length ? [`Names ${who.join(", ")}.`] : [];
+    $("named").textContent = [...names, ...unknown.map((word) => `@${word} is not here.`)].join(" ");
   }
 
   bind() {
@@ -193,6 +243,8 @@ class App {
     $("unread").onclick = () => this.markUnread();
     $("follow").onclick = () => this.follow();
     $("level").onchange = (e) => this.level(e.target.value);
+    $("level").onpointerdown = $("level").onkeydown = () => { this.choosing = true; };
+    $("level").onblur = () => { this.choosing = false; };
     $("follow-along").onchange = () => this.readAlong();
     $("back").onclick = () => this.close();
     $("why-toggle").onclick = () => this.toggleWhy();
@@ -200,7 +252,7 @@ class App {
     $("text").oninput = () => this.hint();
     $("text").onkeydown = (e) => {
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); this.send(); }
-      if (e.key === "Escape") $("text").blur();
+      if (e.key === "Escape") this.focusScope();
     };
     document.addEventListener("visibilitychange", () => this.readAlong());
     document.addEventListener("keydown", (e) => this.key(e));
@@ -223,12 +275,21 @@ class App {
     keys[e.key]();
   }
 
+  // step opens the next scope, counted from where the keyboard is in the list, else from the one
+  // that is open.
   step(by) {
     const ids = this.store.ordered().filter((i) => i.id).map((i) => i.id);
-    const at = ids.indexOf(this.current);
+    const focused = document.activeElement.closest("#scopes li")?.dataset.scope;
+    const at = ids.indexOf(focused ?? this.current);
     const next = at < 0 ? 0 : (at + by + ids.length) % ids.length;
     if (ids.length) this.open(ids[next]);
+    this.focusScope();
+  }
+
+  // focusScope puts the keyboard on the open scope, or on its messages where the list is hidden.
+  focusScope() {
     $("scopes").querySelector('[aria-current="true"]')?.focus();
+    if (!document.activeElement.closest("#scopes")) $("messages").focus();
   }
 
   draw() {
@@ -243,9 +304,9 @@ class App {
     $("unread").disabled = row.readState.manualUnread;
     $("follow").hidden = row.type !== "thread";
     $("follow").textContent = row.notification === "mentions" ? "Follow" : "Stop following";
-    if (document.activeElement !== $("level")) $("level").value = row.notification;
-    const why = this.why?.scope === this.current ? this.why.x : null;
-    if (why) $("why-toggle").textContent = drawWhy($("why-body"), row, why);
+    const { x: why, until } = this.why?.scope === this.current ? this.why : {};
+    drawLevel($("level"), row, until, this.choosing);
+    if (why) $("why-toggle").textContent = drawWhy($("why-body"), row, why, until);
     const list = $("messages"), atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
     drawMessages(list, this.store, row, new Set(why?.messages ?? []), {
       me: this.api.member, name: (id) => this.name(id),
@@ -257,11 +318,25 @@ class App {
   about(row) {
     const parent = row.parent && this.store.scopes.get(row.parent);
     const place = parent ? `Thread in # ${parent.name}` : row.type === "dm" ? "Direct message" : "Channel";
-    return `${place} · read through ${row.readState.readRevision} of ${row.contentRevision}`;
+    const { readRevision, manualUnread, fromRevision } = row.readState;
+    if (manualUnread && fromRevision) return `${place} · unread from ${fromRevision} · read through ${readRevision}`;
+    return `${place} · read through ${readRevision} of ${row.contentRevision}`;
+  }
+}
+
+// begin makes the app, or says that the link was cut off where it was copied.
+function begin(link) {
+  try {
+    return new App(link);
+  } catch {
+    sessionStorage.removeItem(MEMORY);
+    notice("A part of this link is missing. Copy the whole link from the terminal.");
+    return null;
   }
 }
 
 const link = signIn();
-if (link) new App(link).start().catch((error) => notice(`The demo cannot start: ${error.message}`));
-else notice("Open one of the links that the demo printed when it started.");
+const app = link && begin(link);
+if (app) app.start().catch((error) => { if (!app.over) notice(`The demo cannot start: ${error.message}.`); });
+else if (!link) notice("Open one of the links that the demo printed when it started.");
 addEventListener("hashchange", () => location.reload()); // another link in the same tab

@@ -7,8 +7,14 @@ export class Store {
     this.badge = null;
     this.lsn = 0;
     this.pages = null; // of a snapshot that is under way
+    this.empty();
+  }
+
+  // empty forgets the messages of the scope that was open.
+  empty() {
     this.messages = [];
     this.hasMore = false;
+    this.root = undefined; // of a thread: not known yet; null is gone
   }
 
   snapshot(page) {
@@ -35,6 +41,10 @@ export class Store {
   }
 
   message({ op, message }) {
+    if (this.root?.id === message.id) { // it is in the thread's channel
+      this.root = op === "removed" ? null : message;
+      return;
+    }
     const at = this.messages.findIndex((m) => m.id === message.id);
     if (op === "removed") {
       if (at >= 0) this.messages.splice(at, 1);

@@ -8,16 +8,22 @@ export class Stream {
     this.on = on;
     this.state = state;
     this.last = "";
-    this.scope = "";
+    this.scopes = [];
     this.run = 0;
   }
 
-  // watch opens the stream, or opens it anew to get the messages of another scope.
-  watch(scope) {
-    this.scope = scope;
+  // watch opens the stream, or opens it anew to get the messages of other scopes.
+  watch(...scopes) {
+    this.scopes = scopes;
     this.run++;
     this.abort?.abort();
     this.loop(this.run);
+  }
+
+  // close ends the stream for good.
+  close() {
+    this.run++;
+    this.abort?.abort();
   }
 
   async loop(run) {
@@ -42,7 +48,7 @@ export class Stream {
     this.abort = new AbortController();
     const headers = { Authorization: `Bearer ${this.api.token}`, Accept: "text/event-stream" };
     if (this.last) headers["Last-Event-ID"] = this.last;
-    const query = this.scope ? `?messages=${encodeURIComponent(this.scope)}` : "";
+    const query = this.scopes.length ? `?messages=${this.scopes.map(encodeURIComponent).join(",")}` : "";
     const answer = await this.api.fetch(`${this.api.base}/events${query}`, { headers, signal: this.abort.signal });
     if (!answer.ok) throw Object.assign(new Error(`HTTP ${answer.status}`), { status: answer.status });
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

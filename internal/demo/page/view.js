@@ -47,7 +47,7 @@ export function drawBadge(badge) {
 export function drawScopes(list, items, current, open) {
   keyed(list, items, (item) => item.group ?? `scope ${item.id}`,
     (item) => item.group ? h("li", { class: "group" }, item.group)
-      : h("li", {}, h("button", { type: "button", onclick: () => open(item.id) })),
+      : h("li", { "data-scope": item.id }, h("button", { type: "button", onclick: () => open(item.id) })),
     (li, { group, id, row }) => {
       if (group) return;
       li.className = row.type;
@@ -81,8 +81,11 @@ function scopeParts(row) {
   return parts;
 }
 
+const clock = (at) => new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
 export function drawMessages(list, store, row, counted, { me, name, from, earlier }) {
   const items = [];
+  if (row.type === "thread" && store.root !== undefined) items.push({ root: true, message: store.root });
   if (store.hasMore) items.push({ earlier: true });
   let lined = false;
   for (const message of store.messages) {
@@ -92,28 +95,36 @@ export function drawMessages(list, store, row, counted, { me, name, from, earlie
     }
     items.push({ message });
   }
-  keyed(list, items, (i) => i.earlier ? "earlier" : i.line ? "line" : `m ${i.message.id}`,
+  keyed(list, items, (i) => i.root ? "root" : i.earlier ? "earlier" : i.line ? "line" : `m ${i.message.id}`,
     (i) => i.earlier ? h("li", { class: "earlier" }, h("button", { type: "button", onclick: earlier }, "Earlier messages"))
       : i.line ? h("li", { class: "line" }, "unread")
         : h("li"),
-    (li, { message: m }) => {
-      if (!m) return;
+    (li, { message: m, root }) => {
+      if (!m && !root) return;
+      if (!m) {
+        li.className = "root quiet";
+        li.dataset.face = "";
+        li.textContent = "The message that began this thread is gone.";
+        return;
+      }
       const foryou = m.author !== me && (m.mentionsEveryone || m.mentions.includes(me));
-      li.className = [counted.has(m.id) && "counted", foryou && "foryou"].filter(Boolean).join(" ");
+      const counts = !root && counted.has(m.id); // a root counts in its channel
+      li.className = [root && "root", counts && "counted", !root && foryou && "foryou"].filter(Boolean).join(" ");
       const face = JSON.stringify([m.payload, m.mentions, m.mentionsEveryone, m.editedAt]);
       if (li.dataset.face === face) return;
       li.dataset.face = face;
-      const at = m.createdAt ? new Date(m.createdAt).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "";
+      const at = m.createdAt ? clock(m.createdAt) : "";
+      const revision = !root && m.contentRevision ? h("span", { class: "rev" }, ` · revision ${m.contentRevision}`) : "";
       li.replaceChildren(
         h("div", { class: "top-line" }, h("span", { class: "by" }, m.author === me ? "You" : name(m.author)),
-          h("span", { class: "meta" }, `${at}${m.contentRevision ? ` · revision ${m.contentRevision}` : ""}${m.editedAt ? " · edited" : ""}`),
-          h("button", { type: "button", class: "from", onclick: () => from(m) }, "Unread from here")),
+          h("span", { class: "meta" }, at, revision, m.editedAt ? " · edited" : "", root ? " · began this thread" : ""),
+          root ? null : h("button", { type: "button", class: "from", onclick: () => from(m) }, "Unread from here")),
         h("div", { class: "text" }, m.payload?.text ?? "(no text)"));
     });
 }
 
 // drawWhy says in words and numbers why a count is what it is.
-export function drawWhy(body, row, x) {
+export function drawWhy(body, row, x, until) {
   const unread = row.unread;
   const above = x.head - x.base;
   const term = (value, label, kind = "") => h("span", { class: `term ${kind}` }, h("b", {}, value), h("i", {}, label));
@@ -122,7 +133,7 @@ export function drawWhy(body, row, x) {
     term(x.head, "newest revision"), sign("−"), term(x.base, "your point"), sign("−"),
     term(x.removed, "removed"), sign("−"), term(x.own, "your own"), sign("−"),
     term(x.blocked, "blocked"), sign("="), term(above - x.removed - x.own - x.blocked, "unread", "result"));
-  const list = h("ul", {}, h("li", {}, point(row, x)), h("li", {}, directed(row, x)), h("li", {}, level(row)));
+  const list = h("ul", {}, h("li", {}, point(row, x)), h("li", {}, directed(row, x)), h("li", {}, level(row, until)));
   if (x.manual) {
     list.append(h("li", {}, "You marked it unread yourself: it keeps its dot until you mark it read, here or on another device."));
   }
@@ -149,11 +160,17 @@ function directed(row, x) {
   return `${plural(row.attention, "message")} directed at you (${by}).`;
 }
 
-function level(row) {
+// drawLevel shows the level in force, and when it ends if it does.
+export function drawLevel(select, row, until, choosing) {
+  select.querySelector('[value="none"]').textContent = until ? `nothing counts until ${clock(until)}` : "nothing counts";
+  if (!choosing) select.value = row.notification;
+}
+
+function level(row, until) {
   const kinds = {
     all: `You are told of everything, so ${row.shownUnread} goes into your totals.`,
     mentions: `You are told only of what names you, so ${row.shownUnread} goes into your totals.`,
-    none: "You have muted it, so nothing of it goes into your totals.",
+    none: `You have muted it${until ? ` until ${clock(until)}` : ""}, so nothing of it goes into your totals.`,
   };
   return kinds[row.notification];
 }
