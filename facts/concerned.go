@@ -203,5 +203,6 @@ func (g *group) keep(key OpKey, d Digest, r Receipt) error {
 		return broken("receipt", err)
 	}
 	g.operations.put(key, OperationRow{OpKey: key, Digest: d, Result: text, CreatedAt: g.clock})
+	g.receipted.staged[key.Actor] = slot[struct{}]{exists: true}
 	return nil
 }

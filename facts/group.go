@@ -73,6 +73,7 @@ type group struct {
 	blocks     *table[BlockKey, BlockRow]
 	blockedBy  *table[readstate.MemberKey, []readstate.MemberKey]
 	operations *table[OpKey, OperationRow]
+	receipted  *table[readstate.MemberKey, struct{}] // actors with a row of operations
 	messages   *messageSet
 	mentions   *finals[mentionKey, MentionRow]
 	everyone   *finals[everyoneKey, EveryoneRow]
@@ -95,6 +96,7 @@ func newGroup(store Store, now func() time.Time, newID func() string) *group {
 		blocks:     newTable[BlockKey, BlockRow](rememberedBlocks),
 		blockedBy:  newTable[readstate.MemberKey, []readstate.MemberKey](rememberedPrincipals),
 		operations: newTable[OpKey, OperationRow](0),
+		receipted:  newTable[readstate.MemberKey, struct{}](rememberedPrincipals),
 		messages:   newMessageSet(),
 		mentions:   newFinals[mentionKey, MentionRow](),
 		everyone:   newFinals[everyoneKey, EveryoneRow](),
@@ -245,6 +247,7 @@ func (g *group) committed() {
 	g.writers.commit()
 	g.blocks.commit()
 	g.blockedBy.commit()
+	g.receipted.commit()
 	g.clean()
 }
 
@@ -271,6 +274,7 @@ func (g *group) rolledBack() {
 	g.writers.rollback()
 	g.blocks.rollback()
 	g.blockedBy.rollback()
+	g.receipted.rollback()
 	g.clean()
 }
 

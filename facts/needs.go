@@ -284,7 +284,11 @@ func (g *group) loadOps(ctx context.Context, keys []OpKey) error {
 	for _, m := range messages {
 		g.messages.loaded(m)
 	}
-	receipts, err := tx.Operations(ctx, keys)
+	asked, err := g.withReceipts(ctx, tx, keys)
+	if err != nil {
+		return err
+	}
+	receipts, err := tx.Operations(ctx, asked)
 	if err != nil {
 		return broken("load receipts", err)
 	}
@@ -295,6 +299,32 @@ func (g *group) loadOps(ctx context.Context, keys []OpKey) error {
 		g.operations.loaded(k, OperationRow{}, false)
 	}
 	return nil
+}
+
+// withReceipts leaves out the keys of actors who have no receipt at all: most people write, and
+// never edit or delete.
+func (g *group) withReceipts(ctx context.Context, tx Tx, keys []OpKey) ([]OpKey, error) {
+	actors := make([]readstate.MemberKey, len(keys))
+	for i, k := range keys {
+		actors[i] = k.Actor
+	}
+	actors = unknown(g.receipted, actors, g.madeMember)
+	if len(actors) > 0 {
+		have, err := tx.WithReceipts(ctx, actors)
+		if err != nil {
+			return nil, broken("load receipts", err)
+		}
+		for _, a := range have {
+			g.receipted.loaded(a, struct{}{}, true)
+		}
+		for _, a := range actors {
+			g.receipted.loaded(a, struct{}{}, false)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(k OpKey) bool {
+		_, exists, _ := g.receipted.get(k.Actor)
+		return !exists
+	}), nil
 }
 
 func (g *group) loadMessages(ctx context.Context, s readstate.ScopeKey, ids []string) error {

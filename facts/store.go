@@ -61,6 +61,8 @@ type Tx interface {
 	// AuthoredPayloads returns messages that a member wrote and whose payload is not yet cleared.
 	AuthoredPayloads(ctx context.Context, author readstate.MemberKey, limit int) ([]MessageRow, error)
 	Operations(ctx context.Context, keys []OpKey) ([]OperationRow, error)
+	// WithReceipts returns those of the actors who have any row of operations.
+	WithReceipts(ctx context.Context, actors []readstate.MemberKey) ([]readstate.MemberKey, error)
 	Blocks(ctx context.Context, keys []BlockKey) ([]BlockRow, error)
 	BlockedBy(ctx context.Context, members []readstate.MemberKey) ([]BlockedPair, error)
 

@@ -11,8 +11,8 @@
 //
 // so that nothing is read or changed before namespace and access are settled. Handlers are typed
 // functions; the same types describe parameters, bodies and answers in the document served at
-// /openapi.json (document.go), so that the two cannot drift apart. Everything about huma stays
-// in this package.
+// /openapi.json (document.go), so that the two cannot drift apart. What they mean, and an example
+// of every body, stands in describe.txt. Everything about huma stays in this package.
 //
 // # Invariants
 //

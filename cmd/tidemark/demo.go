@@ -95,7 +95,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return listeners.serve(ctx, server, server, demoDrain, log) })
+	group.Go(func() error { return listeners.serve(ctx, server, demoDrain, log) })
 	group.Go(func() error { return c.traffic(ctx, engine) })
 	return group.Wait()
 }

@@ -78,12 +78,11 @@ func (l *listeners) close() {
 }
 
 // serve answers until ctx ends, then lets streams and requests end for as long as the timeout
-// allows, and cuts off what is left. The public port answers with front, which ends at s.
+// allows, and cuts off what is left.
 func (l *listeners) serve(
-	ctx context.Context, s *httpapi.Server, front http.Handler, timeout time.Duration,
-	log *slog.Logger,
+	ctx context.Context, s *httpapi.Server, timeout time.Duration, log *slog.Logger,
 ) error {
-	public := logHTTP(log, front)
+	public := logHTTP(log, s)
 	admin := logHTTP(log, s.AdminHandler())
 	group, serving := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(public.Serve(l.public)) })

@@ -134,21 +134,10 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	log.Info("serving", "url", listeners.url(), "docs", listeners.url()+docsPath,
 		"admin", listeners.adminURL(), "facts", c.Facts)
-	return listeners.serve(ctx, server, rootToDocs(server), c.DrainTimeout, log)
+	return listeners.serve(ctx, server, c.DrainTimeout, log)
 }
 
 const docsPath = "/docs"
-
-// rootToDocs sends whoever opens the bare address in a browser to the API reference.
-func rootToDocs(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-			http.Redirect(w, r, docsPath, http.StatusFound)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
 
 // processMetrics makes the registry that the server's figures are added to.
 func processMetrics() (*prometheus.Registry, error) {

@@ -90,9 +90,6 @@ func TestServe(t *testing.T) {
 	if code, body := ask(t, "GET", s.url+"/", "", ""); code != 200 || !strings.Contains(body, "<title>") {
 		t.Errorf("the bare address leads to %d %s", code, body)
 	}
-	if code, body := ask(t, "POST", s.url+"/", "", ""); code != 404 || !strings.Contains(body, `"not_found"`) {
-		t.Errorf("POST /: %d %s", code, body)
-	}
 	for _, probe := range []string{"/metrics", "/debug/pprof/"} {
 		code, body := ask(t, "GET", s.admin+probe, "", "")
 		if code != 200 || probe == "/metrics" && !strings.Contains(body, "go_goroutines") {

@@ -228,6 +228,12 @@ func testOperations(_ *testing.T, w *world) {
 		return byKey(got)
 	}
 	w.same("operations", load(), byKey([]facts.OperationRow{old, young, system}))
+	without := w.member()
+	w.inTx(func(tx facts.Tx) {
+		have, err := tx.WithReceipts(w.Context(), []readstate.MemberKey{without, actor})
+		w.ok(err)
+		w.same("actors with receipts", have, []readstate.MemberKey{actor})
+	})
 	w.write(&facts.Changes{ForgetReceiptsBefore: 200})
 	w.same("younger operations", load(), byKey([]facts.OperationRow{young, system}))
 }

@@ -93,6 +93,8 @@ var (
 		`SELECT o.workspace, o.actor, o.op_id, o.digest, o.result, o.created_at
   FROM {keys} k CROSS JOIN operations o
   WHERE o.workspace = k.k1 AND o.actor = k.k2 AND o.op_id = k.k3`)
+	selectReceipted = query("load actors with receipts", 2, `SELECT k.k2 FROM {keys} k
+  WHERE EXISTS (SELECT 1 FROM operations o WHERE o.workspace = k.k1 AND o.actor = k.k2)`)
 	insertOperations = insert("insert operations", insertion{
 		table:   "operations",
 		columns: list("workspace actor op_id digest result created_at"),
@@ -331,6 +333,20 @@ func (s *session) Operations(
 		}
 		o.Result, o.CreatedAt = r.bytes(), r.int()
 		out = append(out, o)
+		return nil
+	})
+	return out, err
+}
+
+func (s *session) WithReceipts(
+	ctx context.Context, actors []readstate.MemberKey,
+) ([]readstate.MemberKey, error) {
+	bind := func(args []any, k readstate.MemberKey) []any {
+		return append(args, number(k>>32), number(k))
+	}
+	var out []readstate.MemberKey
+	err := eachKey(ctx, s, selectReceipted, actors, bind, func(r *record) error {
+		out = append(out, readstate.MemberKey(r.uint()))
 		return nil
 	})
 	return out, err

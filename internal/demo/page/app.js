@@ -45,7 +45,7 @@ class App {
 
   async start() {
     this.bind();
-    this.stream.watch("");
+    this.stream.watch();
     this.names = await this.api.members();
     $("who").textContent = this.name(this.api.member);
     this.draw();
