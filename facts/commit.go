@@ -23,6 +23,8 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 	g := l.group
 	started := l.cfg.Now()
 	g.clock = started.UnixMilli()
+	g.careful = max(0, g.careful-1)
+	l.cause = nil
 	var ran []*request
 	rows := 0
 	for len(backlog) > 0 && rows < l.cfg.GroupRows {
@@ -37,7 +39,7 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 		ran = append(ran, batch...)
 		if !l.runAll(ctx, batch) {
 			l.endGroup(ctx, g)
-			return append(l.runSingly(ctx, ran), backlog...)
+			return append(l.runAgain(ctx, ran), backlog...)
 		}
 		if len(backlog) == 0 && l.cfg.Now().Sub(started) < l.cfg.GroupWait {
 			select {
@@ -50,9 +52,30 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 	case groupDurable:
 		return append(l.hand(ran), backlog...)
 	case groupBroken:
-		return append(l.runSingly(ctx, ran), backlog...)
+		return append(l.runAgain(ctx, ran), backlog...)
 	}
 	return backlog
+}
+
+// runAgain runs a broken group once more: carefully and in one piece when an operation id was
+// taken that nobody had looked up, else one by one.
+func (l *Lane) runAgain(ctx context.Context, ran []*request) []*request {
+	g := l.group
+	if g.careful > 0 || !errors.Is(l.cause, ErrTaken) {
+		return l.runSingly(ctx, ran)
+	}
+	g.careful = carefulGroups
+	if !l.runAll(ctx, ran) {
+		l.endGroup(ctx, g)
+		return l.runSingly(ctx, ran)
+	}
+	switch l.finish(ctx, ran) {
+	case groupDurable:
+		return l.hand(ran)
+	case groupBroken:
+		return l.runSingly(ctx, ran)
+	}
+	return nil
 }
 
 // runAll runs requests in order. False means that the group is broken and has to go: the store

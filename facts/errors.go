@@ -33,6 +33,9 @@ var (
 	ErrAborted = errors.New("commit aborted")
 	// ErrSkipped means that an earlier operation of a chained batch failed.
 	ErrSkipped = errors.New("skipped after a failure")
+	// ErrTaken comes from a store together with ErrUnavailable when a write names a unique key
+	// that exists: an operation id that was used before. The lane answers it; callers never see it.
+	ErrTaken = errors.New("key is taken")
 	// ErrClosed means that the lane no longer takes operations.
 	ErrClosed = errors.New("lane closed")
 )

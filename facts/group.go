@@ -28,6 +28,10 @@ type scopeName struct {
 	id        readstate.ScopeID
 }
 
+// carefulGroups is how many groups stay careful after a start and after an operation id that was
+// used before: whoever repeats one operation repeats more.
+const carefulGroups = 64
+
 type mentionKey struct {
 	RowKey
 	revision readstate.Revision
@@ -79,12 +83,15 @@ type group struct {
 	everyone   *finals[everyoneKey, EveryoneRow]
 	targets    *finals[mentionKey, TargetRow]
 
+	// careful counts down the groups in which ids of posts are looked up before they are used.
+	careful int
+
 	changes Changes // appended to by operations, completed by flush
 }
 
 func newGroup(store Store, now func() time.Time, newID func() string) *group {
 	return &group{
-		now: now, newID: newID, store: store,
+		now: now, newID: newID, store: store, careful: carefulGroups,
 		workspaces: map[readstate.WorkspaceID]*workspace{},
 		byKey:      map[WorkspaceKey]*workspace{},
 		principals: newTable[readstate.MemberKey, readstate.MemberInfo](rememberedPrincipals),

@@ -199,14 +199,14 @@ func (g *group) messageAt(ctx context.Context, p Place) (*MessageRow, error) {
 
 // receipt finds what an operation id was used for: a message, or a stored receipt.
 func (g *group) receipt(
-	ctx context.Context, k OpKey,
+	ctx context.Context, k OpKey, sure bool,
 ) (m *MessageRow, op OperationRow, found bool, err error) {
 	if p, ok := g.messages.byOp[k]; ok {
 		return g.messages.rows[p], OperationRow{}, true, nil
 	}
 	op, exists, known := g.operations.get(k)
 	if !known {
-		if err := g.loadOps(ctx, []OpKey{k}); err != nil {
+		if err := g.loadOps(ctx, []OpKey{k}, sure); err != nil {
 			return nil, op, false, err
 		}
 		if p, ok := g.messages.byOp[k]; ok {

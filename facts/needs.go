@@ -14,7 +14,8 @@ type needs struct {
 	scopes   map[WorkspaceKey][]readstate.ScopeID
 	rows     []RowKey
 	writers  []RowKey
-	ops      []OpKey
+	posts    []OpKey // ids of appends, nearly all of them new
+	receipts []OpKey // ids of other operations
 	messages map[readstate.ScopeKey][]string
 	blockers []readstate.MemberKey
 	removed  []BlockKey
@@ -87,7 +88,10 @@ func (g *group) prepare(ctx context.Context, requests []*request) error {
 	if err := g.loadWriters(ctx, n.writers); err != nil {
 		return err
 	}
-	if err := g.loadOps(ctx, n.ops); err != nil {
+	if err := g.loadOps(ctx, n.posts, g.careful > 0); err != nil {
+		return err
+	}
+	if err := g.loadOps(ctx, n.receipts, true); err != nil {
 		return err
 	}
 	if err := g.loadBlocks(ctx, n.removed); err != nil {
@@ -265,7 +269,9 @@ func (g *group) loadWriters(ctx context.Context, keys []RowKey) error {
 	return nil
 }
 
-func (g *group) loadOps(ctx context.Context, keys []OpKey) error {
+// loadOps loads what operation ids were used for. Unless it has to be sure, it does not ask for
+// messages: a post whose id is taken cannot be written, and then the group runs again carefully.
+func (g *group) loadOps(ctx context.Context, keys []OpKey, sure bool) error {
 	keys = unknown(g.operations, keys, func(k OpKey) bool {
 		_, ok := g.messages.byOp[k]
 		return ok || g.madeMember(k.Actor)
@@ -277,12 +283,14 @@ func (g *group) loadOps(ctx context.Context, keys []OpKey) error {
 	if err != nil {
 		return err
 	}
-	messages, err := tx.MessagesByOp(ctx, keys)
-	if err != nil {
-		return broken("load operations", err)
-	}
-	for _, m := range messages {
-		g.messages.loaded(m)
+	if sure {
+		messages, err := tx.MessagesByOp(ctx, keys)
+		if err != nil {
+			return broken("load operations", err)
+		}
+		for _, m := range messages {
+			g.messages.loaded(m)
+		}
 	}
 	asked, err := g.withReceipts(ctx, tx, keys)
 	if err != nil {

@@ -38,7 +38,7 @@ func (o *edit) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		return nil, err
 	}
 	key, d := OpKey{w.Key, actor, o.OpID}, digest(o.Edit)
-	if r, found, err := g.repeated(ctx, key, d, w); found || err != nil {
+	if r, found, err := g.repeated(ctx, key, d, w, true); found || err != nil {
 		return r, err
 	}
 	m, err := g.ownMessage(ctx, w, scope, o.Message, o.By)

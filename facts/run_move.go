@@ -40,7 +40,7 @@ func (o *move) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		return nil, err
 	}
 	key, d := OpKey{w.Key, actor, o.OpID}, digest(o.Move)
-	if r, found, err := g.repeated(ctx, key, d, w); found || err != nil {
+	if r, found, err := g.repeated(ctx, key, d, w, true); found || err != nil {
 		return r, err
 	}
 	to, err := g.scope(ctx, w, o.To)

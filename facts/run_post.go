@@ -32,7 +32,7 @@ func (o *post) resolve(g *group, w *workspace, n *needs) {
 	scope, ok, _ := g.scopeKeys.get(scopeName{w.Key, o.Scope})
 	author, known, _ := g.memberKeys.get(memberName{w.Key, o.Author})
 	if known {
-		n.ops = append(n.ops, OpKey{w.Key, author, o.OpID})
+		n.posts = append(n.posts, OpKey{w.Key, author, o.OpID})
 	}
 	if !ok {
 		return
@@ -74,7 +74,7 @@ func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		return nil, err
 	}
 	d := draft{author: author.Key, op: OpKey{w.Key, author.Key, o.OpID}, digest: digest(o.Post)}
-	if r, found, err := g.repeated(ctx, d.op, d.digest, w); found || err != nil {
+	if r, found, err := g.repeated(ctx, d.op, d.digest, w, g.careful > 0); found || err != nil {
 		return r, err
 	}
 	if err := o.resolveDraft(ctx, g, w, scope, &d); err != nil {
@@ -325,12 +325,13 @@ func (o *post) advance(
 // repeated answers an operation id that was used before: with the original receipt for the same
 // body, else with ErrMismatch.
 func (g *group) repeated(
-	ctx context.Context, key OpKey, d Digest, w *workspace,
+	ctx context.Context, key OpKey, d Digest, w *workspace, sure bool,
 ) (any, bool, error) {
-	m, op, found, err := g.receipt(ctx, key)
+	m, op, found, err := g.receipt(ctx, key, sure)
 	if err != nil || !found {
 		return nil, false, err
 	}
+	g.careful = carefulGroups
 	if m == nil {
 		return g.replayed(op, d)
 	}

@@ -35,7 +35,7 @@ func gatherMessage(
 	if m, ok, _ := g.memberKeys.get(memberName{w.Key, by.Member}); ok {
 		actor = m
 	}
-	n.ops = append(n.ops, OpKey{w.Key, actor, opID})
+	n.receipts = append(n.receipts, OpKey{w.Key, actor, opID})
 }
 
 func (o *remove) run(ctx context.Context, g *group, w *workspace) (any, error) {
@@ -51,7 +51,7 @@ func (o *remove) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		return nil, err
 	}
 	key, d := OpKey{w.Key, actor, o.OpID}, digest(o.Remove)
-	if r, found, err := g.repeated(ctx, key, d, w); found || err != nil {
+	if r, found, err := g.repeated(ctx, key, d, w, true); found || err != nil {
 		return r, err
 	}
 	m, err := g.ownMessage(ctx, w, scope, o.Message, o.By)
@@ -306,7 +306,7 @@ func (o *rewind) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		return nil, err
 	}
 	key, d := OpKey{w.Key, actor, o.OpID}, digest(o.Rewind)
-	if r, found, err := g.repeated(ctx, key, d, w); found || err != nil {
+	if r, found, err := g.repeated(ctx, key, d, w, true); found || err != nil {
 		return r, err
 	}
 	upper := o.upper

@@ -28,7 +28,7 @@ func (o *trim) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		return nil, err
 	}
 	key, d := OpKey{w.Key, actor, o.OpID}, digest(o.TrimScope)
-	if r, found, err := g.repeated(ctx, key, d, w); found || err != nil {
+	if r, found, err := g.repeated(ctx, key, d, w, true); found || err != nil {
 		return r, err
 	}
 	if err := g.touch(ctx, w); err != nil {

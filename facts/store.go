@@ -8,8 +8,8 @@ import (
 
 // Store keeps the facts. A store passes the suite of package factstest.
 //
-// Every method returns ErrUnavailable, wrapped, when the store itself fails; no other error of
-// this package comes from a store.
+// Every method returns ErrUnavailable, wrapped, when the store itself fails, with ErrTaken beside
+// it when a unique key was taken; no other error of this package comes from a store.
 type Store interface {
 	// Begin starts the one writing transaction a store has at a time.
 	Begin(ctx context.Context) (Tx, error)

@@ -28,6 +28,7 @@ type failure uint8
 const (
 	failureOther failure = iota // nobody knows what became of a commit
 	failureFull                 // no space left; a commit that fails so did not happen
+	failureTaken                // a unique key exists
 	failureWrite
 	failureBusy    // locked by somebody else; likewise
 	failureCorrupt // damaged, or no database at all

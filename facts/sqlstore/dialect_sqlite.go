@@ -97,6 +97,10 @@ func sqliteClassify(err error) failure {
 	if e.Code() == sqlitelib.SQLITE_IOERR_WRITE {
 		return failureWrite
 	}
+	switch e.Code() {
+	case sqlitelib.SQLITE_CONSTRAINT_UNIQUE, sqlitelib.SQLITE_CONSTRAINT_PRIMARYKEY:
+		return failureTaken
+	}
 	switch e.Code() & 0xff {
 	case sqlitelib.SQLITE_FULL:
 		return failureFull

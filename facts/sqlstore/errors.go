@@ -42,6 +42,8 @@ func (d *dialect) fail(op string, err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	err = &driverError{err: err, text: text}
 	switch d.classify(err) {
+	case failureTaken:
+		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, facts.ErrTaken, err)
 	case failureFull:
 		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, ErrFull, err)
 	case failureWrite:

@@ -20,8 +20,8 @@ const (
 )
 
 // sqliteForeign refuses a database of another program by its first bytes, before it is opened:
-// opening it for writing would already change how it is kept. Whatever else is wrong with a
-// file is found when it is opened.
+// opening it would already change how it is kept, or leave files beside it. Whatever else is
+// wrong with a file is found when it is opened.
 func sqliteForeign(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

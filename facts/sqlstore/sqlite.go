@@ -224,6 +224,9 @@ func sqliteReadOnly(path string) (*sql.DB, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
+	if err := sqliteForeign(path); err != nil {
+		return nil, err
+	}
 	q := url.Values{"mode": {"ro"}}
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", defaultBusyTimeout.Milliseconds()))
 	var connector driver.Connector

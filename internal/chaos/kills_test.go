@@ -35,8 +35,6 @@ const (
 	programKills = 40
 	// actsPerLife bounds the load between two kills. A kill that needs more is never reached.
 	actsPerLife = 5000
-	// fewestOpening is how many statements a start runs at least when the schema is there.
-	fewestOpening = 8
 
 	loaded    = "after the load"
 	restarted = "after the restart"
@@ -76,6 +74,8 @@ type siege struct {
 	server *server
 	wire   *wire
 	kills  []blow
+	// reopened is how many statements the last start took that found a database; zero before one.
+	reopened int
 
 	terms, lsns map[string]uint64
 	counted     int // rows that were compared with a recount
@@ -125,6 +125,9 @@ func (s *siege) start(kill *blow) bool {
 	s.server = s.launch(s.t, s.path, kill)
 	if s.server == nil {
 		return false
+	}
+	if len(s.kills) > 0 {
+		s.reopened = s.server.opened
 	}
 	s.wire = dial(s.server)
 	return true
@@ -198,7 +201,7 @@ func (s *siege) plan(n int) blow {
 	round := rand.New(rand.NewPCG(s.seed, uint64(1000+n/len(s.places))))
 	b := blow{Place: s.places[round.Perm(len(s.places))[n%len(s.places)]]}
 	most := map[place]int{
-		answered: 300, resting: 300, opening: fewestOpening, loading: 600, writing: 400, answering: 150,
+		answered: 300, resting: 300, opening: max(1, s.reopened), loading: 600, writing: 400, answering: 150,
 	}[b.Place]
 	if most == 0 {
 		most = 50
