@@ -193,18 +193,19 @@ func (e *Engine) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range due {
+	var failed []error
+	for _, w := range due { // one that fails keeps none of the others
 		for {
 			n, err := e.lane.Expire(ctx, w)
 			if err != nil {
-				return fmt.Errorf("expire in workspace %q: %w", w, err)
+				failed = append(failed, fmt.Errorf("expire in workspace %q: %w", w, err))
 			}
 			if n == 0 {
 				break
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // expiring returns the workspaces that hold an expired message.

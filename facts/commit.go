@@ -25,6 +25,7 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 	g.clock = started.UnixMilli()
 	g.careful = max(0, g.careful-1)
 	l.cause = nil
+	backlog = l.join(backlog)
 	var ran []*request
 	rows := 0
 	for len(backlog) > 0 && rows < l.cfg.GroupRows {
@@ -53,6 +54,19 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 		return append(l.hand(ran), backlog...)
 	case groupBroken:
 		return append(l.runAgain(ctx, ran), backlog...)
+	}
+	return backlog
+}
+
+// join adds what has come in the meantime, so that nobody waits for all of somebody's long work.
+func (l *Lane) join(backlog []*request) []*request {
+	for len(backlog) < l.cfg.GroupRows {
+		select {
+		case batch := <-l.queue:
+			backlog = append(backlog, batch...)
+		default:
+			return backlog
+		}
 	}
 	return backlog
 }
@@ -114,6 +128,10 @@ func (l *Lane) runOne(ctx context.Context, r *request) {
 		return
 	}
 	w := g.workspaces[r.workspace]
+	if w != nil && w.lost {
+		r.err = fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, ErrNotOwner)
+		return
+	}
 	if w == nil {
 		if _, ok := r.op.(*putWorkspace); !ok {
 			r.err = fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, ErrNotFound)
@@ -179,8 +197,10 @@ func (l *Lane) settle(ctx context.Context, ran []*request) ending {
 	g := l.group
 	_ = g.tx.Rollback()
 	w := g.touched[0]
-	fence, found := l.readBack(ctx, w.Key)
+	fence, found, err := l.readBack(ctx, w.Key)
 	switch {
+	case err != nil:
+		return l.abandon(ran, nil, ErrUnavailable)
 	case found && fence == Fence{w.Term, w.LSN}:
 		return groupDurable
 	case w.isNew && !found, found && fence == Fence{w.before.Term, w.before.LSN}:
@@ -189,34 +209,45 @@ func (l *Lane) settle(ctx context.Context, ran []*request) ending {
 		return groupBroken
 	}
 	// Somebody else wrote: whatever is remembered of these workspaces is worth nothing.
-	lost := make([]WorkspaceRow, 0, len(g.touched))
+	var lost []WorkspaceRow
 	for _, t := range g.touched {
 		t.lost = true
-		lost = append(lost, t.before)
+		if !t.isNew {
+			lost = append(lost, t.before)
+		}
 	}
+	return l.abandon(ran, lost, ErrNotOwner)
+}
+
+// abandon answers a group of which nothing more can be done here. What had been refused stays
+// refused for its own reason.
+func (l *Lane) abandon(ran []*request, lost []WorkspaceRow, why error) ending {
+	l.group.tx = nil
+	l.group.rolledBack()
 	for _, r := range ran {
-		r.result, r.err = nil, fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, ErrNotOwner)
+		if r.err == nil || kept(r.err) {
+			r.result, r.err = nil, fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, why)
+		}
 	}
-	g.tx = nil
-	g.rolledBack()
 	l.applies <- applied{dropped: lost, requests: ran}
 	return groupLost
 }
 
-// readBack repeats until the store answers; until then nothing can be known and nothing done.
-func (l *Lane) readBack(ctx context.Context, key WorkspaceKey) (Fence, bool) {
+// readBack repeats until the store answers; until then nothing can be known and nothing done. It
+// fails only when the lane is closed meanwhile: then nobody will ever know here.
+func (l *Lane) readBack(ctx context.Context, key WorkspaceKey) (Fence, bool, error) {
 	wait := readBackFirst
 	for {
 		fences, err := l.cfg.Store.Fences(ctx, []WorkspaceKey{key})
 		if err == nil {
 			f, ok := fences[key]
-			return f, ok
+			return f, ok, nil
 		}
 		l.cfg.Log.Warn("reading back failed", "error", err, "retry", wait)
 		select {
 		case <-time.After(wait):
 		case <-l.stop:
-			return Fence{}, false
+			return Fence{}, false, ErrClosed
 		}
 		wait = min(2*wait, readBackMost)
 	}
@@ -232,12 +263,15 @@ func (l *Lane) hand(ran []*request) []*request {
 			d.durable()
 		}
 		if kept(r.err) {
+			// What has begun is carried through, whether or not the caller still waits.
+			r.ctx = context.WithoutCancel(r.ctx)
 			again = append(again, r)
 			continue
 		}
 		done = append(done, r)
 	}
-	a := applied{commits: g.commits(), requests: done}
+	a := applied{commits: g.commits(), dropped: g.fenced, requests: done}
+	g.fenced = nil
 	g.committed()
 	l.applies <- a
 	return again

@@ -65,8 +65,9 @@ type group struct {
 
 	workspaces map[readstate.WorkspaceID]*workspace
 	byKey      map[WorkspaceKey]*workspace
-	touched    []*workspace // in the order of their fences
-	opStaged   bool         // the operation now running has staged something
+	touched    []*workspace   // in the order of their fences
+	fenced     []WorkspaceRow // found to be owned by somebody else; their memory has to go
+	opStaged   bool           // the operation now running has staged something
 
 	principals *table[readstate.MemberKey, readstate.MemberInfo]
 	memberKeys *table[memberName, readstate.MemberKey]
@@ -167,6 +168,7 @@ func (g *group) touch(ctx context.Context, w *workspace) error {
 		}
 		if !ok {
 			w.lost, g.opStaged = true, false
+			g.fenced = append(g.fenced, w.before)
 			return fmt.Errorf("workspace %q: %w", w.ID, ErrNotOwner)
 		}
 	}

@@ -201,20 +201,20 @@ func (g *group) messageAt(ctx context.Context, p Place) (*MessageRow, error) {
 func (g *group) receipt(
 	ctx context.Context, k OpKey, sure bool,
 ) (m *MessageRow, op OperationRow, found bool, err error) {
-	if p, ok := g.messages.byOp[k]; ok {
-		return g.messages.rows[p], OperationRow{}, true, nil
-	}
 	op, exists, known := g.operations.get(k)
 	if !known {
 		if err := g.loadOps(ctx, []OpKey{k}, sure); err != nil {
 			return nil, op, false, err
 		}
-		if p, ok := g.messages.byOp[k]; ok {
-			return g.messages.rows[p], OperationRow{}, true, nil
-		}
 		op, exists, _ = g.operations.get(k)
 	}
-	return nil, op, exists, nil
+	if exists { // also of a message that has moved away since
+		return nil, op, true, nil
+	}
+	if p, ok := g.messages.byOp[k]; ok {
+		return g.messages.rows[p], op, true, nil
+	}
+	return nil, op, false, nil
 }
 
 // parent returns the scope above a thread, and the member's row there.

@@ -272,10 +272,7 @@ func (g *group) loadWriters(ctx context.Context, keys []RowKey) error {
 // loadOps loads what operation ids were used for. Unless it has to be sure, it does not ask for
 // messages: a post whose id is taken cannot be written, and then the group runs again carefully.
 func (g *group) loadOps(ctx context.Context, keys []OpKey, sure bool) error {
-	keys = unknown(g.operations, keys, func(k OpKey) bool {
-		_, ok := g.messages.byOp[k]
-		return ok || g.madeMember(k.Actor)
-	})
+	keys = unknown(g.operations, keys, func(k OpKey) bool { return g.madeMember(k.Actor) })
 	if len(keys) == 0 {
 		return nil
 	}

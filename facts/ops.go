@@ -95,7 +95,8 @@ type SetFollow struct {
 	Trusted   bool // may act where the member sees nothing
 }
 
-// Post appends an entry.
+// Post appends an entry. Its operation id is known as long as the entry is, tombstones included:
+// once a trim has taken the entry, the same id appends anew.
 type Post struct {
 	Scope         readstate.ScopeID
 	OpID          string

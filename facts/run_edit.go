@@ -78,10 +78,13 @@ func (o *edit) check() error {
 	if o.Mentions != nil && len(*o.Mentions) > MaxMentions {
 		return fmt.Errorf("%w: a message names at most %d members", ErrInvalid, MaxMentions)
 	}
-	if o.Payload != nil {
-		return checkPayload(*o.Payload)
+	if o.Payload == nil {
+		return nil
 	}
-	return nil
+	if len(*o.Payload) == 0 {
+		return fmt.Errorf("%w: an edited payload is JSON, null for none", ErrInvalid)
+	}
+	return checkPayload(*o.Payload)
 }
 
 // mentions is the part of a message that an edit can change and counting depends on.

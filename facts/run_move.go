@@ -82,6 +82,9 @@ func (o *move) run(ctx context.Context, g *group, w *workspace) (any, error) {
 // which may come back some day.
 func (g *group) freeIDs(ctx context.Context, entries []*MessageRow) error {
 	for _, m := range entries {
+		if err := g.keepPost(m); err != nil {
+			return err
+		}
 		g.messages.rename(m, g.newID())
 		if m.Peer.Scope == 0 {
 			continue
@@ -95,6 +98,18 @@ func (g *group) freeIDs(ctx context.Context, entries []*MessageRow) error {
 		}
 	}
 	return nil
+}
+
+// keepPost stores what a message's post was answered with, before the message goes elsewhere.
+func (g *group) keepPost(m *MessageRow) error {
+	if m.Op.Actor == 0 {
+		return nil
+	}
+	r := Receipt{MessageID: m.ID, Seq: m.Seq, Revision: m.Revision}
+	if m.Peer.Scope != 0 {
+		r.Channel = &ChannelCopy{Seq: m.Peer.Seq, Revision: m.PeerRevision}
+	}
+	return g.keep(m.Op, m.OpDigest, r)
 }
 
 func (o *move) check() error {

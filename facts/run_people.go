@@ -84,6 +84,9 @@ func (o *putMember) run(ctx context.Context, g *group, w *workspace) (any, error
 	if err != nil {
 		return nil, err
 	}
+	if info.Erased {
+		return nil, fmt.Errorf("member %q was erased: %w", o.ID, ErrNotFound)
+	}
 	before := info
 	if !exists {
 		info = readstate.MemberInfo{ID: o.ID, Active: true}
@@ -137,7 +140,7 @@ func (g *group) ensureMember(
 	if err != nil || exists {
 		return info, err
 	}
-	if !create {
+	if !create || info.Erased {
 		return info, fmt.Errorf("member %q: %w", id, ErrNotFound)
 	}
 	if err := g.touch(ctx, w); err != nil {

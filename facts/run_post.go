@@ -105,6 +105,9 @@ func (o *post) check() error {
 	if o.Kind == "" {
 		o.Kind = "text"
 	}
+	if len(o.Payload) == 0 {
+		o.Payload = nil // empty is none; the digest could not encode it
+	}
 	if _, ok := kindsReadable[o.Kind]; !ok {
 		return fmt.Errorf("%w: unknown kind %q", ErrInvalid, o.Kind)
 	}
@@ -188,8 +191,15 @@ func (g *group) named(
 
 // unused refuses a message id or local id that another message has.
 func (o *post) unused(ctx context.Context, g *group, s ScopeRow) error {
-	if o.MessageID != "" {
-		m, err := g.message(ctx, s.Info.Key, o.MessageID)
+	logs := []readstate.ScopeKey{s.Info.Key}
+	if o.Broadcast {
+		logs = append(logs, s.Info.Parent) // the channel's entry has the same id
+	}
+	for _, scope := range logs {
+		if o.MessageID == "" {
+			break
+		}
+		m, err := g.message(ctx, scope, o.MessageID)
 		if err != nil {
 			return err
 		}
@@ -369,7 +379,7 @@ func (g *group) appendEntry(
 	}
 	s.Ranks.LastLSN = w.LSN
 	s.Ranks.Latest = readstate.Latest{ID: row.ID, At: row.CreatedAt}
-	s.Ranks.LastActivityAt = row.CreatedAt
+	s.Ranks.LastActivityAt = max(s.Ranks.LastActivityAt, row.CreatedAt) // a moved entry is older
 	g.scopes.put(s.Info.Key, s)
 	stored := g.messages.add(row)
 	w.emit(readstate.MessageEvent{

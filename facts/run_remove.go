@@ -286,7 +286,7 @@ type rewind struct {
 }
 
 func (o *rewind) name() string                       { return "rewind" }
-func (o *rewind) rows() int                          { return 4 * batchEntries }
+func (o *rewind) rows() int                          { return batchEntries }
 func (o *rewind) gather(w *workspace, n *needs)      { n.scope(w, o.Scope); n.member(w, o.By.Member) }
 func (o *rewind) resolve(*group, *workspace, *needs) {}
 func (o *rewind) durable()                           { o.upper = o.next }
@@ -361,7 +361,7 @@ func (g *group) between(
 type expire struct{}
 
 func (o *expire) name() string                       { return "expire" }
-func (o *expire) rows() int                          { return 4 * batchEntries }
+func (o *expire) rows() int                          { return batchEntries }
 func (o *expire) gather(*workspace, *needs)          {}
 func (o *expire) resolve(*group, *workspace, *needs) {}
 

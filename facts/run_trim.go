@@ -9,7 +9,7 @@ import (
 type trim struct{ TrimScope }
 
 func (o *trim) name() string                       { return "trim" }
-func (o *trim) rows() int                          { return 4 * batchEntries }
+func (o *trim) rows() int                          { return batchEntries }
 func (o *trim) gather(w *workspace, n *needs)      { n.scope(w, o.Scope); n.member(w, o.By.Member) }
 func (o *trim) resolve(*group, *workspace, *needs) {}
 
