@@ -163,20 +163,43 @@ func (e *Engine) sweep(ctx context.Context) {
 	defer e.wg.Done()
 	ticker := time.NewTicker(e.opts.SweepEvery)
 	defer ticker.Stop()
-	for n := 1; ; n++ {
+	for n := 0; ; n++ {
+		if n%receiptSweeps == 0 {
+			if err := e.finishErasures(ctx); err != nil && ctx.Err() == nil {
+				e.log.Warn("an erasure is not finished; a later sweep goes on", "error", err)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
 		err := e.Sweep(ctx)
-		if err == nil && n%receiptSweeps == 0 {
+		if err == nil && n%receiptSweeps == receiptSweeps-1 {
 			err = e.forgetReceipts(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("sweep failed; the next one tries again", "error", err)
 		}
 	}
+}
+
+// finishErasures goes on with erasures that a crash has broken off.
+func (e *Engine) finishErasures(ctx context.Context) error {
+	view, err := e.store.View(ctx)
+	if err != nil {
+		return err
+	}
+	half, err := view.HalfErased(ctx)
+	if err = errors.Join(err, view.Close()); err != nil {
+		return err
+	}
+	for _, m := range half {
+		if err := e.lane.FinishErasure(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *Engine) forgetReceipts(ctx context.Context) error {

@@ -19,6 +19,9 @@ type MessageFilter struct {
 	Viewer readstate.MemberID
 }
 
+// maxPageBytes bounds the payloads of a page, unless its only message has more.
+const maxPageBytes = 4 << 20
+
 // MessagePage is a run of live messages, ascending by seq.
 type MessagePage struct {
 	Messages []facts.Message
@@ -50,6 +53,9 @@ func (w *Workspace) Messages(ctx context.Context, f MessageFilter) (page Message
 		} else if page.HasMore {
 			rows = rows[1:]
 		}
+		if fit := fitting(rows, f.After > 0); len(fit) < len(rows) {
+			rows, page.HasMore = fit, true
+		}
 		latest := f.Before == 0 && (f.After == 0 || !page.HasMore)
 		if latest {
 			page.ReadThrough = scope.Ranks.Head
@@ -64,6 +70,25 @@ func (w *Workspace) Messages(ctx context.Context, f MessageFilter) (page Message
 		return err
 	})
 	return page, err
+}
+
+// fitting returns the first rows whose payloads fit a page, or the last ones; one at least.
+func fitting(rows []facts.MessageRow, first bool) []facts.MessageRow {
+	bytes := 0
+	for n := range rows {
+		i := n
+		if !first {
+			i = len(rows) - 1 - n
+		}
+		if bytes += len(rows[i].Payload); bytes <= maxPageBytes || n == 0 {
+			continue
+		}
+		if first {
+			return rows[:i]
+		}
+		return rows[i+1:]
+	}
+	return rows
 }
 
 // named resolves the member keys of rows.

@@ -205,7 +205,8 @@ func (w *Workspace) Watch(members ...readstate.MemberID) (*unread.Watch, error) 
 // Feed follows message changes; it starts without scopes. Close it when done.
 func (w *Workspace) Feed() *Feed { return w.engine.feeds.open(w.id) }
 
-// Visible reports from memory whether a member may see a scope now.
-func (w *Workspace) Visible(m readstate.MemberID, s readstate.ScopeID) bool {
+// Visible reports from memory whether a member may see a scope now. Known is false where memory
+// cannot say, since the member is being loaded; Seen can.
+func (w *Workspace) Visible(m readstate.MemberID, s readstate.ScopeID) (visible, known bool) {
 	return w.engine.runtime.Visible(w.id, m, s)
 }

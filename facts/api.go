@@ -35,6 +35,12 @@ func (l *Lane) EraseMember(ctx context.Context, w readstate.WorkspaceID, op Eras
 	return do[Setting](ctx, l, w, &eraseMember{EraseMember: op})
 }
 
+// FinishErasure goes on with an erasure that was broken off after its first commit.
+func (l *Lane) FinishErasure(ctx context.Context, m ErasedMember) error {
+	_, err := do[Setting](ctx, l, m.Workspace, &eraseMember{key: m.Key, pending: m.Key})
+	return err
+}
+
 // PutScope creates or changes a scope.
 func (l *Lane) PutScope(ctx context.Context, w readstate.WorkspaceID, op PutScope) (Setting, error) {
 	return do[Setting](ctx, l, w, &putScope{PutScope: op})

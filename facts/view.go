@@ -13,6 +13,8 @@ type View interface {
 
 	// Expiring returns the workspaces with a live message whose expiry is at or before now.
 	Expiring(ctx context.Context, now int64) ([]readstate.WorkspaceID, error)
+	// HalfErased returns erased members who still have rows or payloads.
+	HalfErased(ctx context.Context) ([]ErasedMember, error)
 	Workspaces(ctx context.Context) ([]WorkspaceRow, error)
 	Workspace(ctx context.Context, id readstate.WorkspaceID) (WorkspaceRow, bool, error)
 	Member(ctx context.Context, w WorkspaceKey, id readstate.MemberID) (readstate.MemberInfo, bool, error)
@@ -49,6 +51,12 @@ type View interface {
 	MemberIDs(ctx context.Context, keys []readstate.MemberKey) (map[readstate.MemberKey]readstate.MemberID, error)
 
 	Seeker
+}
+
+// ErasedMember names a member whose identity is gone.
+type ErasedMember struct {
+	Workspace readstate.WorkspaceID
+	Key       readstate.MemberKey
 }
 
 // PageQuery asks for one page of a member's rows. An empty Cursor starts with the rows of the

@@ -12,9 +12,6 @@ import (
 	"github.com/tidemark-im/tidemark/live/strict"
 )
 
-// bodyTimeout is how long a body may take to arrive.
-const bodyTimeout = 30 * time.Second
-
 // none is the body of a request that has none: nothing at all, or an empty object.
 type none struct{}
 
@@ -44,9 +41,6 @@ func slurp(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) 
 	if r.ContentLength == 0 {
 		return nil, nil
 	}
-	rc := http.NewResponseController(w)
-	// Without deadlines the embedder's server has its own.
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var large *http.MaxBytesError
 	switch {
@@ -56,7 +50,8 @@ func slurp(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) 
 		w.Header().Set("Connection", "close")
 		return nil, refuse(CodeInvalidRequest, "the body ends too early")
 	}
-	_ = rc.SetReadDeadline(time.Time{})
+	// It was set when the request came. What watches for a client that leaves reads on.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return data, nil
 }
 

@@ -47,6 +47,12 @@ type Limits struct {
 	Tokens int
 	// RequestTimeout bounds one request that is not a stream. Default 30 s.
 	RequestTimeout time.Duration
+	// BodyTimeout is how long the body of a request may take to arrive, whether the request is
+	// refused or not. Default 30 s.
+	BodyTimeout time.Duration
+	// WriteTimeout is how long a client may take to read an answer, from its first byte on;
+	// streams have their own for each frame. Default 30 s.
+	WriteTimeout time.Duration
 }
 
 func (l *Limits) defaults() error {
@@ -65,11 +71,14 @@ func (l *Limits) defaults() error {
 	set(&l.ServiceBurst, 10_000)
 	set(&l.Streams, 32)
 	set(&l.Tokens, 100_000)
-	if l.RequestTimeout == 0 {
-		l.RequestTimeout = 30 * time.Second
+	for _, d := range []*time.Duration{&l.RequestTimeout, &l.BodyTimeout, &l.WriteTimeout} {
+		if *d == 0 {
+			*d = 30 * time.Second
+		}
 	}
 	if l.MemberRate < 0 || l.ServiceRate < 0 || l.MemberBurst < 0 || l.ServiceBurst < 0 ||
-		l.Streams < 0 || l.Tokens < 0 || l.RequestTimeout < 0 {
+		l.Streams < 0 || l.Tokens < 0 || l.RequestTimeout < 0 ||
+		l.BodyTimeout < 0 || l.WriteTimeout < 0 {
 		return fmt.Errorf("httpapi: limits must be positive: %+v", *l)
 	}
 	return nil

@@ -92,6 +92,9 @@ func addStream[P any](s *Server, rt route, fn func(*call, *P) error) {
 		if err != nil {
 			return err
 		}
+		if err := readBody(c.w, c.r, MaxBody, &none{}); err != nil {
+			return err
+		}
 		return fn(c, &p)
 	}})
 }
@@ -99,7 +102,8 @@ func addStream[P any](s *Server, rt route, fn func(*call, *P) error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	answer := &answerWriter{ResponseWriter: w}
+	answer := &answerWriter{ResponseWriter: w, timeout: s.limits.WriteTimeout}
+	s.limitTime(w, r, began)
 	pattern := "unknown"
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,6 +144,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.serve(answer, r, &e, values)
 	}
+}
+
+// limitTime sets the deadlines of a request before anything is known of it, since the HTTP
+// server itself reads the bodies of those that are refused. A connection without deadlines is
+// one of an embedder's own making.
+func (s *Server) limitTime(w http.ResponseWriter, r *http.Request, began time.Time) {
+	rc := http.NewResponseController(w)
+	if r.ContentLength != 0 {
+		_ = rc.SetReadDeadline(began.Add(s.limits.BodyTimeout))
+	}
+	// Up to the first byte of the answer, and in place of what an earlier request left.
+	_ = rc.SetWriteDeadline(began.Add(s.limits.BodyTimeout + s.limits.RequestTimeout))
 }
 
 // serve runs an endpoint and answers its errors.
@@ -218,25 +234,31 @@ func tokenFromAddress(r *http.Request) *http.Request {
 	return r
 }
 
-// answerWriter remembers the status of an answer.
+// answerWriter remembers the status of an answer, and gives the client a time to read it.
 type answerWriter struct {
 	http.ResponseWriter
-	code int
+	timeout time.Duration
+	code    int
+}
+
+func (a *answerWriter) begin(code int) {
+	if a.code != 0 {
+		return
+	}
+	a.code = code
+	rc := http.NewResponseController(a.ResponseWriter)
+	_ = rc.SetWriteDeadline(time.Now().Add(a.timeout))
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *answerWriter) WriteHeader(code int) {
-	if a.code == 0 {
-		a.code = code
-	}
+	a.begin(code)
 	a.ResponseWriter.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter.
 func (a *answerWriter) Write(b []byte) (int, error) {
-	if a.code == 0 {
-		a.code = http.StatusOK
-	}
+	a.begin(http.StatusOK)
 	return a.ResponseWriter.Write(b)
 }
 

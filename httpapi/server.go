@@ -31,7 +31,8 @@ type Config struct {
 	Prefix string
 	// CORSOrigins are the origins whose pages may ask; "*" is any. None by default.
 	CORSOrigins []string
-	// App answers what no route does outside /api/. Nil: not_found.
+	// App answers what no route does outside /api/. Nil: not_found. Its requests have the time
+	// limits of all others, unless it sets deadlines with an http.ResponseController.
 	App http.Handler
 	// Metrics takes the server's metrics and is served by AdminHandler. Nil makes one.
 	Metrics *prometheus.Registry

@@ -26,7 +26,8 @@
 // it is taken for writing, so a slow client skips values and never sees an old one after a newer.
 // An event id names a commit up to which everything has been written; it stands on the last delta
 // of a round and on the last page of a snapshot. A change of a message is written only if the
-// member may see its scope at that moment. A heartbeat touches no unread state and no store.
+// member may see its scope at that moment; while memory cannot say, the store is asked, so that
+// none is lost. A heartbeat touches no unread state and no store.
 //
 // # Duties of the caller
 //

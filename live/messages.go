@@ -184,9 +184,14 @@ func (s *Stream) messages(ctx context.Context) error {
 	if lost {
 		return errOverrun
 	}
+	stored := map[readstate.ScopeID]bool{}
 	for i := range changes {
 		c := &changes[i]
-		if !s.visible(c.ScopeID) {
+		visible, err := s.visible(ctx, c.ScopeID, stored)
+		if err != nil {
+			return err
+		}
+		if !visible {
 			continue
 		}
 		f := Frame{Event: EventMessage, Data: newMessageEvent(c)}
@@ -198,16 +203,31 @@ func (s *Stream) messages(ctx context.Context) error {
 }
 
 // visible checks again at delivery: a member who was removed from a scope meanwhile gets nothing
-// of it any more. A thread is seen by whoever sees its channel.
-func (s *Stream) visible(id readstate.ScopeID) bool {
+// of it any more. A thread is seen by whoever sees its channel. While memory cannot say, as when
+// the member's rows are being read again, the store is asked, once for each scope of a round:
+// its answers are kept in stored. An error ends the stream, and the client lists messages again.
+func (s *Stream) visible(
+	ctx context.Context, id readstate.ScopeID, stored map[readstate.ScopeID]bool,
+) (bool, error) {
 	parent, subscribed := s.parents[id]
 	switch {
 	case !subscribed:
-		return false
+		return false, nil
 	case s.sub.Trusted:
-		return true
+		return true, nil
 	case parent != "":
 		id = parent
 	}
-	return s.sub.Workspace.Visible(s.sub.Members[0], id)
+	if visible, known := s.sub.Workspace.Visible(s.sub.Members[0], id); known {
+		return visible, nil
+	}
+	if visible, asked := stored[id]; asked {
+		return visible, nil
+	}
+	_, err := s.sub.Workspace.Seen(ctx, s.sub.Members[0], id)
+	if err != nil && !isUnknown(err) {
+		return false, fmt.Errorf("%w: %w", errOverrun, err)
+	}
+	stored[id] = err == nil
+	return err == nil, nil
 }

@@ -82,7 +82,14 @@ func (e *eventWriter) flush() error {
 	if _, err := e.w.Write(e.buf.Bytes()); err != nil {
 		return lost(err)
 	}
-	return lost(e.rc.Flush())
+	if err := e.rc.Flush(); err != nil {
+		return lost(err)
+	}
+	// HTTP/2 resets a stream whose deadline passes, also when nothing is being written.
+	if err := e.rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("clear write deadline: %w", err)
+	}
+	return nil
 }
 
 // lost says why a frame could not be written: the time was over, or nobody is there any more.

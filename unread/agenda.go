@@ -194,6 +194,10 @@ func (r *Runtime) keep(a appointment) {
 	case levelEnds:
 		if m := a.ws.st.memberByID[a.member]; m != none {
 			a.ws.st.due(m)
+			if len(a.ws.st.members.at(m).watchers) > 0 {
+				// By a clock that went back meanwhile it is still to come.
+				a.ws.st.untils = append(a.ws.st.untils, a.member)
+			}
 		}
 	case retryPage:
 		if j := a.ws.jobs[a.member]; j != nil && j.phase == failed {

@@ -218,6 +218,10 @@ func (st *state) applyBlock(ev *readstate.BlockEvent) {
 func (st *state) applyPrincipal(info *readstate.MemberInfo) {
 	m := st.memberByKey[info.Key]
 	if m == none {
+		if old := st.memberByID[info.ID]; old != none && st.members.at(old).info.Erased {
+			st.dropMember(old) // its id is somebody else's from now on
+			st.retaken = append(st.retaken, info.ID)
+		}
 		st.arrived = append(st.arrived, info.ID)
 		return
 	}

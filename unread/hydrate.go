@@ -28,6 +28,7 @@ type job struct {
 	base    readstate.LSN        // the ring must keep what lies above it
 	page    readstate.Page       // while parked
 	void    bool                 // memory went while the page was read
+	came    bool                 // the member was made or changed while the page was read
 	since   int64                // when the job was made, milliseconds
 	changed chan struct{}        // closed and replaced at every step forward
 	told    bool                 // watches hear of every row: they heard of none going
@@ -180,15 +181,26 @@ func (r *Runtime) reloadStale(ws *workspace) {
 	ws.st.stale = ws.st.stale[:0]
 }
 
-// loadArrived loads members who are watched and were unknown until now. Under the lock.
+// loadArrived loads members who are watched and were unknown until now. What is under way for
+// the erased holder of an id begins anew with the next one. Under the lock.
 func (r *Runtime) loadArrived(ws *workspace) {
+	for _, id := range ws.st.retaken {
+		if j := ws.jobs[id]; j != nil {
+			r.restartJob(ws, j)
+		}
+	}
 	for _, id := range ws.st.arrived {
-		if len(ws.watches[id]) > 0 && ws.st.memberByID[id] == none && ws.jobs[id] == nil {
+		j, watched := ws.jobs[id], len(ws.watches[id]) > 0
+		switch {
+		case j != nil:
+			j.came = true
+			j.told = j.told || watched
+		case watched && ws.st.memberByID[id] == none:
 			r.queue.admit(math.MaxInt)
 			r.newJob(ws, id, true).told = true
 		}
 	}
-	ws.st.arrived = ws.st.arrived[:0]
+	ws.st.arrived, ws.st.retaken = ws.st.arrived[:0], ws.st.retaken[:0]
 }
 
 // beginPage registers the page that the job needs next: from now on the ring keeps every commit
@@ -200,7 +212,7 @@ func (r *Runtime) beginPage(j *job) (PageRequest, bool) {
 	if j.phase != queued {
 		return PageRequest{}, false
 	}
-	j.phase, j.void, j.base = reading, false, ws.st.lsn
+	j.phase, j.void, j.came, j.base = reading, false, false, ws.st.lsn
 	ws.active = append(ws.active, j)
 	req := PageRequest{
 		Workspace: ws.id, Member: j.member, Cursor: j.cursor, Limit: r.cfg.HydratePageSize,
@@ -223,6 +235,8 @@ func (r *Runtime) finishPage(j *job, page readstate.Page, err error) {
 		return
 	}
 	switch {
+	case j.came && errors.Is(err, ErrNoMember):
+		r.again(ws, j) // the page was read before the member was made
 	case err != nil && (errors.Is(err, ErrNoMember) || errors.Is(err, context.Canceled)):
 		r.endJob(ws, j, fmt.Errorf("hydrate %s: %w", j.member, err))
 	case err != nil:
@@ -274,6 +288,13 @@ func (r *Runtime) later(ws *workspace, j *job) {
 	r.inactive(ws, j)
 	j.phase = failed
 	r.agenda.set(ws, j.member, retryPage, ws.st.now+r.cfg.HydrateRetry.Milliseconds())
+}
+
+// restart throws the job's page away and begins with the first.
+func (r *Runtime) restart(ws *workspace, j *job) {
+	r.metrics.restarts.Add(1)
+	j.whole, j.cursor, j.only = true, "", nil
+	r.again(ws, j)
 }
 
 // restartJob starts from the first page, since the rows of earlier ones are gone.

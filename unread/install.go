@@ -28,6 +28,10 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 		r.again(ws, j) // the member blocked somebody meanwhile: the page lacks the pairs
 		return
 	}
+	if len(side.retaken) > 0 {
+		r.restart(ws, j) // the page is of an erased member, whose id was taken meanwhile
+		return
+	}
 	m := r.merge(ws, side, j.member, j.told || !j.whole)
 	r.metrics.pages.Add(1)
 	if j.whole {

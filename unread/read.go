@@ -117,6 +117,9 @@ func (r *Runtime) tidyView(
 	if m == none || ws.dropped || !enough(st, m) {
 		return false, nil
 	}
+	if st.members.at(m).info.Erased {
+		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
+	}
 	_, err := st.total(m)
 	if err == nil {
 		err = fn(st, m, st.now)
@@ -240,7 +243,7 @@ func (st *state) summarize(m int32, badge readstate.Badge) Summary {
 }
 
 // HasUnread is the dot of a workspace. It waits for nothing: a cold member is Hydrating, and is
-// loaded from now on. True is final; false is only said with Ready.
+// loaded from now on. True is final; false is only said with Ready. An erased member is Unavailable.
 func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID) (bool, State) {
 	ws, err := r.workspace(id)
 	if err != nil {
@@ -255,6 +258,10 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 	m := ws.st.memberByID[member]
 	if m != none {
 		mb := ws.st.members.at(m)
+		if mb.info.Erased {
+			r.metrics.suppressed.Add(1)
+			return false, Unavailable
+		}
 		atomic.StoreUint32(&mb.used, 1)
 		unread, err := ws.st.anyUnread(m)
 		switch {
@@ -284,7 +291,7 @@ func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool 
 	defer ws.mu.RUnlock()
 	st := ws.st
 	m := st.memberByID[member]
-	if m == none {
+	if m == none || st.members.at(m).info.Erased {
 		return false
 	}
 	atomic.StoreUint32(&st.members.at(m).used, 1)
@@ -297,21 +304,31 @@ func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool 
 	return err == nil && v.presented.Shown
 }
 
-// Visible reports from memory alone that the member sees the scope. It is false for what is not
-// loaded.
+// Visible reports from memory alone whether the member sees the scope. Known is false where
+// memory cannot say, for what is not loaded or is being read again: that is neither yes nor no.
 func (r *Runtime) Visible(
 	id readstate.WorkspaceID, member readstate.MemberID, scope readstate.ScopeID,
-) bool {
+) (visible, known bool) {
 	ws, err := r.workspace(id)
 	if err != nil {
-		return false
+		return false, false
 	}
 	ws.mu.RLock()
 	defer ws.mu.RUnlock()
-	m, s := ws.st.memberByID[member], ws.st.scopeByID[scope]
-	if m == none || s == none {
-		return false
+	m := ws.st.memberByID[member]
+	if m == none || ws.dropped {
+		return false, false
 	}
-	e := ws.st.entryOf(m, s)
-	return e != none && ws.st.visible(e)
+	mb := ws.st.members.at(m)
+	if mb.info.Erased {
+		return false, true
+	}
+	e := none
+	if s := ws.st.scopeByID[scope]; s != none {
+		e = ws.st.entryOf(m, s)
+	}
+	if e == none {
+		return false, mb.complete
+	}
+	return ws.st.visible(e), true
 }

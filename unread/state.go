@@ -42,6 +42,7 @@ type state struct {
 	missing   []missing            // rows that only a page can bring
 	stale     []readstate.MemberID // members whose rows all have to be read again
 	arrived   []readstate.MemberID // members who changed and are not loaded
+	retaken   []readstate.MemberID // ids of erased members that others took
 	watched   int                  // rows of watched members
 	checks    *atomic.Uint64       // candidate checks
 }

@@ -35,6 +35,13 @@ func TestLane(t *testing.T, open Opener) {
 		{"LongTrim", testLongTrim},
 		{"LongErase", testLongErase},
 		{"StoreGone", testStoreGone},
+		{"RepeatedAfterAWhile", testRepeatedAfterAWhile},
+		{"BroadcastIDTaken", testBroadcastIDTaken},
+		{"ErasedIDs", testErasedIDs},
+		{"EraseGoesOn", testEraseGoesOn},
+		{"LongWorkShares", testLongWorkShares},
+		{"PostKnownAfterAMove", testPostKnownAfterAMove},
+		{"EmptyPayload", testEmptyPayload},
 	}
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) {

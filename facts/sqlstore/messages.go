@@ -45,6 +45,13 @@ var (
 	selectPayloads = query("load payloads of an author", 0,
 		`SELECT `+messageColumns+` FROM scope_messages m
   WHERE m.author = ? AND m.payload IS NOT NULL ORDER BY m.scope, m.seq LIMIT ?`)
+	selectHalfErased = query("list half erased", 0, `SELECT w.id, m.member
+  FROM members m {index members_erased} CROSS JOIN workspaces w
+  WHERE m.erased = 1 AND w.workspace = m.workspace AND (
+    EXISTS (SELECT 1 FROM conversation_member_states c WHERE c.member = m.member) OR
+    EXISTS (SELECT 1 FROM scope_messages p {index scope_messages_with_payload}
+      WHERE p.author = m.member AND p.payload IS NOT NULL))
+  ORDER BY m.member`)
 	selectLiveAfter = query("list messages after", 0,
 		`SELECT `+messageColumns+` FROM scope_messages m {index scope_messages_live}
   WHERE m.scope = ? AND m.seq > ? AND m.live = 1 ORDER BY m.seq LIMIT ?`)
@@ -271,6 +278,18 @@ func (s *session) Expiring(ctx context.Context, now int64) ([]readstate.Workspac
 	var out []readstate.WorkspaceID
 	err := s.each(ctx, selectExpiring, 0, []any{now}, func(r *record) error {
 		out = append(out, readstate.WorkspaceID(r.string()))
+		return nil
+	})
+	return out, err
+}
+
+// HalfErased implements facts.View.
+func (s *session) HalfErased(ctx context.Context) ([]facts.ErasedMember, error) {
+	var out []facts.ErasedMember
+	err := s.each(ctx, selectHalfErased, 0, nil, func(r *record) error {
+		out = append(out, facts.ErasedMember{
+			Workspace: readstate.WorkspaceID(r.string()), Key: readstate.MemberKey(r.uint()),
+		})
 		return nil
 	})
 	return out, err

@@ -57,7 +57,7 @@ var (
 	scannedWorkspaces = regexp.MustCompile(`^SCAN (w|w USING COVERING INDEX \w+|workspaces)$`)
 	// A search names at least a scope, a member or another whole key.
 	searched = regexp.MustCompile(`^SEARCH \w+ (EXISTS )?USING .*\((scope|member|rowid|workspace|author|op_actor|` +
-		`parent|id|created_at|<expr>)[=<>]`)
+		`parent|id|created_at|erased|<expr>)[=<>]`)
 	sorts = "USE TEMP B-TREE FOR "
 )
 

@@ -27,6 +27,7 @@ CREATE TABLE members (
   created_at   INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX members_by_id ON members (workspace, id);
+CREATE INDEX members_erased ON members (erased, member) WHERE erased = 1;
 
 CREATE TABLE scopes (
   scope               INTEGER PRIMARY KEY,
