@@ -1,7 +1,9 @@
 package facts_test
 
 import (
+	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -23,9 +25,14 @@ func openSQLite(t *testing.T) facts.Store {
 	return store
 }
 
+// TIDEMARK_SEEDS is the percentage of the usual number of histories.
 // covers: RT-035 RT-036 RT-037
-func TestHistories(t *testing.T) {
-	factstest.TestHistories(t, openSQLite, 30, 120)
+func TestSeededHistories(t *testing.T) {
+	histories := 30
+	if percent, err := strconv.Atoi(os.Getenv("TIDEMARK_SEEDS")); err == nil && percent > 0 {
+		histories = max(1, histories*percent/100)
+	}
+	factstest.TestHistories(t, openSQLite, histories, 120)
 }
 
 func TestLane(t *testing.T) {
