@@ -262,7 +262,7 @@ func tableNames(b *testing.B, db *sql.DB) []string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer closeAll(b, rows)
+	defer rows.Close()
 	var names []string
 	for rows.Next() {
 		var name string
@@ -283,7 +283,7 @@ func allRows(b *testing.B, db *sql.DB, table string) [][]any {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer closeAll(b, rows)
+	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil {
 		b.Fatal(err)

@@ -47,7 +47,9 @@ func (l *Lane) PutScope(ctx context.Context, w readstate.WorkspaceID, op PutScop
 }
 
 // PutMembership joins a member or changes a membership.
-func (l *Lane) PutMembership(ctx context.Context, w readstate.WorkspaceID, op PutMembership) (Setting, error) {
+func (l *Lane) PutMembership(
+	ctx context.Context, w readstate.WorkspaceID, op PutMembership,
+) (Setting, error) {
 	return do[Setting](ctx, l, w, &putMembership{PutMembership: op})
 }
 

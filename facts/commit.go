@@ -264,7 +264,7 @@ func (l *Lane) hand(ran []*request) []*request {
 		}
 		if kept(r.err) {
 			// What has begun is carried through, whether or not the caller still waits.
-			r.ctx = context.WithoutCancel(r.ctx)
+			r.ctx = context.WithoutCancel(r.ctx) //nolint:fatcontext // each request has its own
 			again = append(again, r)
 			continue
 		}

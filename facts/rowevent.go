@@ -145,7 +145,7 @@ func (g *group) mark(
 	if err != nil {
 		return err
 	}
-	changed := false
+	var changed bool
 	if in {
 		changed = row.Bits.Set(r)
 	} else {

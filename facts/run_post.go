@@ -94,7 +94,9 @@ func (o *post) check() error {
 	if err := CheckID("opId", o.OpID); err != nil {
 		return err
 	}
-	for what, id := range map[string]string{"messageId": o.MessageID, "localId": o.LocalID, "replyTo": o.ReplyTo} {
+	for what, id := range map[string]string{
+		"messageId": o.MessageID, "localId": o.LocalID, "replyTo": o.ReplyTo,
+	} {
 		if id == "" {
 			continue
 		}

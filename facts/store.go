@@ -43,10 +43,14 @@ type Tx interface {
 	ScopesByID(ctx context.Context, w WorkspaceKey, ids []readstate.ScopeID) ([]ScopeRow, error)
 	Scopes(ctx context.Context, keys []readstate.ScopeKey) ([]ScopeRow, error)
 	// Threads returns the keys of the threads under a channel in which the member has a row.
-	Threads(ctx context.Context, channel readstate.ScopeKey, member readstate.MemberKey) ([]readstate.ScopeKey, error)
+	Threads(
+		ctx context.Context, channel readstate.ScopeKey, member readstate.MemberKey,
+	) ([]readstate.ScopeKey, error)
 	States(ctx context.Context, keys []RowKey) ([]StateRow, error)
 	// StatesOf returns a page of a member's rows by ascending scope key, from after on.
-	StatesOf(ctx context.Context, member readstate.MemberKey, after readstate.ScopeKey, limit int) ([]StateRow, error)
+	StatesOf(
+		ctx context.Context, member readstate.MemberKey, after readstate.ScopeKey, limit int,
+	) ([]StateRow, error)
 	Writers(ctx context.Context, keys []RowKey) ([]WriterRow, error)
 	MessagesByID(ctx context.Context, scope readstate.ScopeKey, ids []string) ([]MessageRow, error)
 	MessagesByOp(ctx context.Context, keys []OpKey) ([]MessageRow, error)
@@ -55,7 +59,10 @@ type Tx interface {
 	MessagesAt(ctx context.Context, places []Place) ([]MessageRow, error)
 	// MessagesBetween returns entries with low < seq <= high, tombstones included, ascending or
 	// descending by seq, at most limit.
-	MessagesBetween(ctx context.Context, scope readstate.ScopeKey, low, high readstate.Seq, descending bool, limit int) ([]MessageRow, error)
+	MessagesBetween(
+		ctx context.Context, scope readstate.ScopeKey, low, high readstate.Seq,
+		descending bool, limit int,
+	) ([]MessageRow, error)
 	// Expired returns live messages of the workspace whose expiry is at or before now.
 	Expired(ctx context.Context, w WorkspaceKey, now int64, limit int) ([]MessageRow, error)
 	// AuthoredPayloads returns messages that a member wrote and whose payload is not yet cleared.
@@ -92,8 +99,10 @@ type Seeker interface {
 	Newest(ctx context.Context, scope readstate.ScopeKey) (readstate.Latest, error)
 	// Pairs computes the side records of a row whose owner blocks the given members, leaving
 	// out those who neither wrote nor acted in the scope. Intervals start above base.
-	Pairs(ctx context.Context, key RowKey, t readstate.ScopeType, base readstate.Revision, floor readstate.Revision,
-		activity readstate.Seq, blocked []readstate.MemberKey) ([]readstate.PairRow, error)
+	Pairs(
+		ctx context.Context, key RowKey, t readstate.ScopeType, base, floor readstate.Revision,
+		activity readstate.Seq, blocked []readstate.MemberKey,
+	) ([]readstate.PairRow, error)
 }
 
 // Changes is what a group writes. A slice holds final rows, each key once.

@@ -31,12 +31,16 @@ type View interface {
 	Page(ctx context.Context, q PageQuery) (readstate.Page, error)
 
 	// ListMembers returns members by ascending id, those after the given one.
-	ListMembers(ctx context.Context, w WorkspaceKey, after readstate.MemberID, limit int) ([]readstate.MemberInfo, error)
+	ListMembers(
+		ctx context.Context, w WorkspaceKey, after readstate.MemberID, limit int,
+	) ([]readstate.MemberInfo, error)
 	// ListScopes returns scopes by ascending id. With a member, only those the member has
 	// joined and sees, a thread only with its parent.
 	ListScopes(ctx context.Context, q ScopeQuery) ([]ScopeRow, error)
 	// ListRoster returns the rows of joined members of a scope by ascending member key.
-	ListRoster(ctx context.Context, scope readstate.ScopeKey, after readstate.MemberKey, limit int) ([]RosterRow, error)
+	ListRoster(
+		ctx context.Context, scope readstate.ScopeKey, after readstate.MemberKey, limit int,
+	) ([]RosterRow, error)
 	// ListBlocks returns the ids of those whom a member blocks, ascending.
 	ListBlocks(ctx context.Context, member readstate.MemberKey) ([]readstate.MemberID, error)
 
@@ -48,7 +52,9 @@ type View interface {
 	// revision: not neutral to them, by no blocked author. In a targeted scope only deliveries.
 	Counted(ctx context.Context, q CountedQuery) ([]MessageRow, error)
 	// MemberIDs resolves keys; erased members resolve to their pseudonym.
-	MemberIDs(ctx context.Context, keys []readstate.MemberKey) (map[readstate.MemberKey]readstate.MemberID, error)
+	MemberIDs(
+		ctx context.Context, keys []readstate.MemberKey,
+	) (map[readstate.MemberKey]readstate.MemberID, error)
 
 	Seeker
 }

@@ -86,7 +86,8 @@ func (e *eventWriter) flush() error {
 		return lost(err)
 	}
 	// HTTP/2 resets a stream whose deadline passes, also when nothing is being written.
-	if err := e.rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	err = e.rc.SetWriteDeadline(time.Time{})
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("clear write deadline: %w", err)
 	}
 	return nil

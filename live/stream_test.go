@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -451,5 +452,49 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 	if n := hub.Stats().Streams; n != 1 {
 		t.Errorf("%d streams are counted", n)
+	}
+}
+
+// HTTP/2 resets a stream whose write deadline passes, even while nothing is written: an idle
+// stream must have none.
+func TestIdleStreamsLastOverHTTP2(t *testing.T) {
+	b := newBench(t)
+	hub := NewHub(Options{WriteTimeout: 100 * time.Millisecond, Heartbeat: 150 * time.Millisecond})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, err := hub.Open(r.Context(), Subscription{
+			Workspace: b.ws, Members: []readstate.MemberID{"B"},
+		})
+		if err == nil {
+			err = s.SSE(w, r)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := server.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.ProtoMajor != 2 {
+		t.Fatal("not HTTP/2")
+	}
+	lines := bufio.NewScanner(resp.Body)
+	for beats := 0; beats < 3; {
+		if !lines.Scan() {
+			t.Fatalf("ended after %d heartbeats: %v", beats, lines.Err())
+		}
+		if lines.Text() == ":" {
+			beats++
+		}
 	}
 }

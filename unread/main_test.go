@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/tidemark-im/tidemark/readstate"
 	"go.uber.org/goleak"
+
+	"github.com/tidemark-im/tidemark/readstate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

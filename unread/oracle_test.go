@@ -103,7 +103,7 @@ func (o *oracle) totals(st *state, m int32, id model.MemberID, now int64) error 
 		return fmt.Errorf("%s: badge %+v, want %+v", id, s.Badge, want)
 	}
 	if peeked, err := st.peek(m, now); err != nil || peeked != s {
-		return fmt.Errorf("%s: a tidy member peeks %+v, %v, not %+v", id, peeked, err, s)
+		return fmt.Errorf("%s: a tidy member peeks %+v, %v, not %+v", id, peeked, err, s) //nolint:errorlint // err may be nil
 	}
 	return nil
 }

@@ -238,7 +238,7 @@ func (st *state) total(m int32) (readstate.Badge, error) {
 // unread one.
 func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
 	candidates := st.members.at(m).candidate
-	next := none
+	var next int32
 	for e := st.lists.at(candidates).head; e != none; e = next {
 		next = st.entries.at(e).next
 		st.checks.Add(1)

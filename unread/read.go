@@ -243,7 +243,8 @@ func (st *state) summarize(m int32, badge readstate.Badge) Summary {
 }
 
 // HasUnread is the dot of a workspace. It waits for nothing: a cold member is Hydrating, and is
-// loaded from now on. True is final; false is only said with Ready. An erased member is Unavailable.
+// loaded from now on. True is final; false is only said with Ready. An erased member is
+// Unavailable.
 func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID) (bool, State) {
 	ws, err := r.workspace(id)
 	if err != nil {

@@ -17,7 +17,8 @@
 // Without a command, or with help, it prints how it is used.
 //
 // Each flag may also be given by the environment (TIDEMARK_ and its name) or by the JSON file
-// that --config names. That includes switches: TIDEMARK_CHECK=true is --check. A flag wins over the environment, and that over the file. Exit codes are 0
-// for done, 1 for a failure or a failed check, and 2 for a command line or configuration that is
-// not understood. A failure is one line on the standard error stream.
+// that --config names. That includes switches: TIDEMARK_CHECK=true is --check. A flag wins over
+// the environment, and that over the file. Exit codes are 0 for done, 1 for a failure or a failed
+// check, and 2 for a command line or configuration that is not understood. A failure is one line
+// on the standard error stream.
 package main

@@ -135,7 +135,7 @@ func (c *replayCommand) open(use func(*trace.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	in, err := trace.NewReader(f)
 	if err == nil {
 		err = use(in)

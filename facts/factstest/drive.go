@@ -89,7 +89,7 @@ func (d *Driver) Apply(ctx context.Context, op model.Op) error {
 	}
 	err := d.run(ctx, op, want, refused == nil)
 	if kind(err) != kind(refused) {
-		return fmt.Errorf("%s: got error %v, want %v", op, err, refused)
+		return fmt.Errorf("%s: got error %v, want %v", op, err, refused) //nolint:errorlint // each may be nil
 	}
 	return nil
 }
@@ -287,7 +287,7 @@ func (d *Driver) readAll(ctx context.Context, op model.Op, want model.Outcome) e
 			Revision: op.Items[i].Revision, Version: op.Items[i].Version, Service: op.Service,
 		})
 		if kind(err) != kind(item.Err) {
-			return fmt.Errorf("%s: item %d: got error %v, want %v", op, i, err, item.Err)
+			return fmt.Errorf("%s: item %d: got error %v, want %v", op, i, err, item.Err) //nolint:errorlint // each may be nil
 		}
 	}
 	return nil

@@ -140,7 +140,7 @@ func (h *history) set(set facts.BlockSet, r readstate.Revision, in bool) {
 		row = &facts.BlockRow{BlockKey: key}
 		h.blocks[key] = row
 	}
-	changed := false
+	var changed bool
 	if in {
 		changed = row.Bits.Set(r)
 	} else {

@@ -8,9 +8,7 @@ type dialect struct {
 	name string
 	// begin, beginRead, commit and rollback frame a transaction.
 	begin, beginRead, commit, rollback string
-	// lock is appended to a select that has to wait for a commit in flight.
-	lock string
-	keys func(n, width int) string
+	keys                               func(n, width int) string
 	// index makes the table named before it use an index.
 	index func(name string) string
 	// placeholders turns ? into the database's own parameter marks.

@@ -25,12 +25,12 @@ const (
 func sqliteForeign(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil //nolint:nilerr // opening it says what is wrong
+		return nil // opening it says what is wrong
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	head := make([]byte, sqliteHeaderBytes)
 	if _, err := io.ReadFull(f, head); err != nil || string(head[:len(sqliteMagic)]) != sqliteMagic {
-		return nil //nolint:nilerr // as above
+		return nil // as above
 	}
 	app := binary.BigEndian.Uint32(head[sqliteApplicationAt:])
 	empty := head[sqliteRootAt] != sqliteInterior && binary.BigEndian.Uint16(head[sqliteCellsAt:]) == 0

@@ -194,6 +194,9 @@ func columns(t *testing.T, db *sql.DB, table string) map[string]string {
 		}
 		out[name] = kind
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return out
 }
 

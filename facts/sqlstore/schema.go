@@ -32,7 +32,7 @@ func SchemaSQLite(ctx context.Context, file string) (Schema, error) {
 	if err != nil {
 		return s, d.fail(op, err)
 	}
-	defer db.Close()
+	defer db.Close() //nolint:errcheck // it was only read
 	var app int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
 		return s, d.fail(op, err)

@@ -78,7 +78,7 @@ func (s *session) prepared(ctx context.Context, st *statement, n int) (*sql.Stmt
 	if p, ok := s.stmts[key]; ok {
 		return p, nil
 	}
-	p, err := s.conn.PrepareContext(ctx, st.text(s.d, n))
+	p, err := s.conn.PrepareContext(ctx, st.text(s.d, n)) //nolint:sqlclosecheck // closeStmts closes it
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *session) exec(ctx context.Context, st *statement, n int, args ...any) (
 	if err != nil {
 		return 0, err
 	}
-	p, err := s.prepared(ctx, st, n)
+	p, err := s.prepared(ctx, st, n) //nolint:sqlclosecheck // closeStmts closes it
 	if err != nil {
 		return 0, s.fail(st, err)
 	}
@@ -137,7 +137,7 @@ func (s *session) each(
 	if err != nil {
 		return err
 	}
-	p, err := s.prepared(ctx, st, n)
+	p, err := s.prepared(ctx, st, n) //nolint:sqlclosecheck // closeStmts closes it
 	if err != nil {
 		return s.fail(st, err)
 	}

@@ -59,8 +59,8 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target, nil
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -171,7 +171,7 @@ func BackupSQLite(ctx context.Context, path, to string) error {
 	if err != nil {
 		return d.fail(op, err)
 	}
-	defer db.Close()
+	defer db.Close() //nolint:errcheck // it was only read
 	partial := to + ".partial"
 	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return d.fail(op, err)
@@ -197,7 +197,7 @@ func CheckSQLite(ctx context.Context, path string) error {
 	if err != nil {
 		return d.fail(op, err)
 	}
-	defer db.Close()
+	defer db.Close() //nolint:errcheck // it was only read
 	var app int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
 		return d.fail(op, err)

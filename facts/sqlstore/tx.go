@@ -87,7 +87,7 @@ func (t *tx) Rollback() error {
 	_, err := t.exec(context.Background(), rollbackTx, 0)
 	t.end(err == nil)
 	if failed {
-		return nil
+		return nil //nolint:nilerr // the database may have rolled back already
 	}
 	return err
 }

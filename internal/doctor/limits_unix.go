@@ -9,7 +9,7 @@ func freeBytes(dir string) (uint64, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, err
 	}
-	return uint64(s.Bavail) * uint64(s.Bsize), nil
+	return uint64(s.Bavail) * uint64(s.Bsize), nil //nolint:unconvert // signed on some systems
 }
 
 func fileLimit() (uint64, error) {
@@ -17,5 +17,5 @@ func fileLimit() (uint64, error) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return 0, err
 	}
-	return min(uint64(l.Cur), 1<<40), nil
+	return min(uint64(l.Cur), 1<<40), nil //nolint:unconvert // likewise
 }

@@ -92,7 +92,7 @@ func runLine(w *World, text string) error {
 	out, err := w.Apply(op)
 	switch {
 	case !errors.Is(err, want):
-		return fmt.Errorf("got error %v, want %v", err, want)
+		return fmt.Errorf("got error %v, want %v", err, want) //nolint:errorlint // each may be nil
 	case want == nil && err != nil:
 		return err
 	case still && out.Changed:

@@ -38,7 +38,8 @@ func TestOutcomes(t *testing.T) {
 		{"read s1 B 0 v=0", Outcome{}},
 		{"move s1 2,3 s3 count", Outcome{Changed: true, Seq: 2, Revision: 1}},
 	} {
-		if got := apply(t, w, c.line); !reflect.DeepEqual(got, c.want) {
+		got := apply(t, w, c.line)
+		if !reflect.DeepEqual(got, c.want) { //nolint:govet // no error is in any of these outcomes
 			t.Errorf("%s: got %+v, want %+v", c.line, got, c.want)
 		}
 	}

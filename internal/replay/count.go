@@ -188,7 +188,7 @@ func readMember(
 
 func (c *Counts) addMember(id readstate.MemberID, rows map[readstate.ScopeID]unread.Row) {
 	t := &c.Totals
-	any := false
+	unreadSomewhere := false
 	for scope, row := range rows {
 		v := row.Values
 		if row.Scope.Type == readstate.Thread {
@@ -201,11 +201,11 @@ func (c *Counts) addMember(id readstate.MemberID, rows map[readstate.ScopeID]unr
 		t.Attention += v.Attention
 		if v.Unread > 0 {
 			t.EntriesUnread++
-			any = true
+			unreadSomewhere = true
 		}
 		c.lines = append(c.lines, fmt.Sprintf("%s,%s,%d,%d\n", id, scope, v.Unread, v.Attention))
 	}
-	if any {
+	if unreadSomewhere {
 		t.MembersUnread++
 	}
 }

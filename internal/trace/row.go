@@ -5,12 +5,14 @@ import "errors"
 // ErrFormat is input that is not a trace. The text names the line and what is wrong with it.
 var ErrFormat = errors.New("not a chat trace")
 
-// Channel, Topic and User are the small numbers by which a trace names things. They are numbered
-// independently of each other.
+// The small numbers by which a trace names things. They are numbered independently of each other.
 type (
+	// Channel numbers a channel.
 	Channel uint32
-	Topic   uint32
-	User    uint32
+	// Topic numbers a topic.
+	Topic uint32
+	// User numbers a user.
+	User uint32
 )
 
 // MaxMentions bounds the users that one row may name.
