@@ -34,7 +34,12 @@ deps: ## Install what the tests need and this machine lacks
 .PHONY: test
 test: deps ## Install what is missing, vet, run every test with the race detector
 	$(GO) vet ./...
-	$(GO) test -race -timeout $(TIMEOUT) ./...
+	env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
+	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
+
+.PHONY: recorded
+recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, without the race detector
+	$(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos
 
 .PHONY: race
 race: ## Run the tests of PKG= that match RUN= with the race detector, uncached
