@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// fenceScope is joined and left to learn that everything sent earlier has arrived.
+// fenceScope starts the name of a scope that is joined and left to learn that everything sent
+// earlier has arrived. Each is new, so that the server has to read it like any other scope that is
+// new to the member, and behind those that came before it.
 const fenceScope = "scenario-fence"
 
 // device is one sign-in of a member. With a stream it keeps a view.
@@ -127,7 +130,7 @@ func (d *device) takeDelta(e event) error {
 	d.heard[name]++
 	d.newest[name] = e.delta
 	d.view.apply(e)
-	if name != fenceScope {
+	if !strings.HasPrefix(name, fenceScope) {
 		d.history = append(d.history, e)
 	}
 	return nil
@@ -139,11 +142,13 @@ func (w *world) settle(ctx context.Context, d *device) error {
 	if d.stream == nil {
 		return fmt.Errorf("%s is not connected: resume or reconnect it first", d.name)
 	}
+	w.fences++
+	fence := fmt.Sprint(fenceScope, "-", w.fences)
 	if err := w.backendDoesQuietly(ctx, http.MethodPut, object{"type": "channel"},
-		"scopes", fenceScope); err != nil {
+		"scopes", fence); err != nil {
 		return err
 	}
-	path := []string{"scopes", fenceScope, "members", d.member}
+	path := []string{"scopes", fence, "members", d.member}
 	for _, method := range []string{http.MethodPut, http.MethodDelete} {
 		body := object{}
 		if method == http.MethodDelete {
@@ -153,8 +158,8 @@ func (w *world) settle(ctx context.Context, d *device) error {
 			return err
 		}
 		removed := method == http.MethodDelete
-		err := d.await(ctx, "the delta of "+method+" "+fenceScope, func(e event) bool {
-			return e.delta != nil && e.delta.Scope == fenceScope && e.delta.Removed == removed
+		err := d.await(ctx, "the delta of "+method+" "+fence, func(e event) bool {
+			return e.delta != nil && e.delta.Scope == fence && e.delta.Removed == removed
 		})
 		if err != nil {
 			return err
@@ -279,7 +284,11 @@ func (w *world) checkReplayed(ctx context.Context, d *device) error {
 		return err
 	}
 	rows := d.view.listed()
-	delete(rows, fenceScope)
+	for name := range rows {
+		if strings.HasPrefix(name, fenceScope) {
+			delete(rows, name)
+		}
+	}
 	if diff := difference(rows, listed.Scopes); diff != "" {
 		return fmt.Errorf("%s differs from the list after the replay about %s", d.name, diff)
 	}

@@ -24,6 +24,7 @@ type world struct {
 	members  map[string]bool          // made on the server
 	last     call
 	ops      int
+	fences   int // scopes joined and left to wait for a device
 }
 
 type scope struct {
