@@ -39,7 +39,7 @@ test: deps ## Install what is missing, vet, run every test with the race detecto
 
 .PHONY: recorded
 recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, without the race detector
-	$(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos
+	$(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos ./cmd/tidemark
 
 .PHONY: race
 race: ## Run the tests of PKG= that match RUN= with the race detector, uncached
