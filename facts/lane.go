@@ -26,7 +26,8 @@ type LaneConfig struct {
 	// order, from one goroutine. It must not call the lane.
 	Apply func(Commit)
 	// Dropped says that memory of a workspace can no longer be trusted: its commits may have
-	// been missed. Apply resumes with the given LSN + 1.
+	// been missed, or another owner has it now. Where this one goes on, Apply resumes with the
+	// given LSN + 1.
 	Dropped func(readstate.WorkspaceID, readstate.LSN)
 	Now     func() time.Time
 	NewID   func() string // message ids: unique, at most MaxIDBytes
@@ -113,8 +114,8 @@ type operation interface {
 	run(ctx context.Context, g *group, w *workspace) (any, error)
 }
 
-// errAgain is returned by an operation that has done one batch of a longer work: it is run
-// again in the next group, before anything else of its workspace's callers is answered.
+// errAgain is returned by an operation that has done one batch of a longer work: it is run again
+// in the next group, beside whatever has come meanwhile.
 var errAgain = errors.New("more to do")
 
 // NewLane takes over every workspace of the store and starts.

@@ -85,9 +85,6 @@ func (g *group) pairs(
 // movePoint carries out the move that a command has made due.
 func (g *group) movePoint(ctx context.Context, s ScopeRow, row *StateRow) error {
 	to := row.Row.EffectivePoint(s.Ranks.Floor)
-	if to < s.Ranks.Floor {
-		to = s.Ranks.Floor
-	}
 	span := row.Row.Point.PlanMove(to, s.Ranks.Head)
 	if span.Empty() {
 		return nil

@@ -42,10 +42,6 @@ type Tx interface {
 	Members(ctx context.Context, keys []readstate.MemberKey) ([]readstate.MemberInfo, error)
 	ScopesByID(ctx context.Context, w WorkspaceKey, ids []readstate.ScopeID) ([]ScopeRow, error)
 	Scopes(ctx context.Context, keys []readstate.ScopeKey) ([]ScopeRow, error)
-	// Threads returns the keys of the threads under a channel in which the member has a row.
-	Threads(
-		ctx context.Context, channel readstate.ScopeKey, member readstate.MemberKey,
-	) ([]readstate.ScopeKey, error)
 	States(ctx context.Context, keys []RowKey) ([]StateRow, error)
 	// StatesOf returns a page of a member's rows by ascending scope key, from after on.
 	StatesOf(

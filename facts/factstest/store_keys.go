@@ -107,7 +107,6 @@ func testNoKeys(_ *testing.T, w *world) {
 			"Members":     func() (int, error) { return size(tx.Members(ctx, nil)) },
 			"ScopesByID":  func() (int, error) { return size(tx.ScopesByID(ctx, w.key, nil)) },
 			"Scopes":      func() (int, error) { return size(tx.Scopes(ctx, nil)) },
-			"Threads":     func() (int, error) { return size(tx.Threads(ctx, 1, 1)) },
 			"States":      func() (int, error) { return size(tx.States(ctx, nil)) },
 			"StatesOf":    func() (int, error) { return size(tx.StatesOf(ctx, 1, 0, 0)) },
 			"Writers":     func() (int, error) { return size(tx.Writers(ctx, nil)) },

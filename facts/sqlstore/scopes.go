@@ -21,10 +21,6 @@ var (
 		`SELECT `+scopeColumns+` FROM {keys} k CROSS JOIN scopes s
   LEFT JOIN scopes p ON p.scope = s.parent
   WHERE s.scope = k.k1`)
-	// A member's rows are one range; a channel may have more threads than anybody follows.
-	selectThreads = query("load threads", 0,
-		`SELECT c.scope FROM conversation_member_states c CROSS JOIN scopes s
-  WHERE c.member = ? AND s.scope = c.scope AND s.parent = ? ORDER BY c.scope`)
 
 	upsertScopes = insert("write scopes", insertion{
 		table: "scopes",
@@ -132,18 +128,6 @@ func appendScope(out *[]facts.ScopeRow) func(r *record) error {
 		*out = append(*out, row)
 		return err
 	}
-}
-
-func (s *session) Threads(
-	ctx context.Context, channel readstate.ScopeKey, member readstate.MemberKey,
-) ([]readstate.ScopeKey, error) {
-	var out []readstate.ScopeKey
-	args := []any{number(member), number(channel)}
-	err := s.each(ctx, selectThreads, 0, args, func(r *record) error {
-		out = append(out, readstate.ScopeKey(r.uint()))
-		return nil
-	})
-	return out, err
 }
 
 func (s *session) Writers(ctx context.Context, keys []facts.RowKey) ([]facts.WriterRow, error) {
