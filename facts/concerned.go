@@ -89,22 +89,17 @@ func (g *group) setEveryone(m *MessageRow, in bool) {
 func (g *group) announce(
 	ctx context.Context, w *workspace, s ScopeRow, op MessageOp, m *MessageRow,
 ) error {
-	ids := make(map[readstate.MemberKey]readstate.MemberID, 2+len(m.Named))
-	for _, k := range append([]readstate.MemberKey{m.Author, m.Principal}, m.Named...) {
-		if k == 0 {
-			continue
-		}
+	var failed error
+	name := func(k readstate.MemberKey) readstate.MemberID {
 		info, err := g.principal(ctx, k)
-		if err != nil {
-			return err
-		}
-		ids[k] = info.ID
+		failed = errors.Join(failed, err)
+		return info.ID
 	}
 	w.messages = append(w.messages, MessageChange{
 		Op: op, Scope: s.Info.Key, ScopeID: s.Info.ID,
-		Message: NameMessage(m, func(k readstate.MemberKey) readstate.MemberID { return ids[k] }),
+		Message: NameMessage(m, name),
 	})
-	return nil
+	return failed
 }
 
 // NameMessage turns a stored row into a message as readers see it; name resolves keys.
@@ -151,8 +146,10 @@ func digest(op any) Digest {
 		// The payload is the only part that may fail to encode, and it has been validated.
 		panic(fmt.Sprintf("operation %T does not encode: %v", op, err))
 	}
-	sum := sha256.Sum256(fmt.Appendf(text, "%T", op))
-	return Digest(sum[:len(Digest{})])
+	h := sha256.New()
+	h.Write(text)
+	fmt.Fprintf(h, "%T", op)
+	return Digest(h.Sum(nil)[:len(Digest{})])
 }
 
 // refusal turns an error of the algebra into one of this package.

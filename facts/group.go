@@ -28,8 +28,8 @@ type scopeName struct {
 	id        readstate.ScopeID
 }
 
-// carefulGroups is how many groups stay careful after a start and after an operation id that was
-// used before: whoever repeats one operation repeats more.
+// carefulGroups is how many groups stay careful after an operation id that was used before:
+// whoever repeats one operation repeats more.
 const carefulGroups = 64
 
 type mentionKey struct {
@@ -92,7 +92,7 @@ type group struct {
 
 func newGroup(store Store, now func() time.Time, newID func() string) *group {
 	return &group{
-		now: now, newID: newID, store: store, careful: carefulGroups,
+		now: now, newID: newID, store: store,
 		workspaces: map[readstate.WorkspaceID]*workspace{},
 		byKey:      map[WorkspaceKey]*workspace{},
 		principals: newTable[readstate.MemberKey, readstate.MemberInfo](rememberedPrincipals),
@@ -183,25 +183,22 @@ func (w *workspace) emit(e readstate.Event) { w.events = append(w.events, e) }
 // flush writes what is staged, so that a seek of the store sees it.
 func (g *group) flush(ctx context.Context) error {
 	c := &g.changes
-	for _, p := range g.principals.take() {
+	for _, p := range g.principals.take(nil) {
 		c.Members = append(c.Members, MemberChange{MemberInfo: p, CreatedAt: g.clock})
 	}
-	c.Scopes = append(c.Scopes, g.scopes.take()...)
-	for _, row := range g.states.take() {
-		row.Parts = g.parts(&row)
-		c.States = append(c.States, row)
+	c.Scopes = g.scopes.take(c.Scopes)
+	first := len(c.States)
+	c.States = g.states.take(c.States)
+	for i := first; i < len(c.States); i++ {
+		c.States[i].Parts = g.parts(&c.States[i])
 	}
-	c.Writers = append(c.Writers, g.writers.take()...)
-	c.Blocks = append(c.Blocks, g.blocks.take()...)
-	c.Operations = append(c.Operations, g.operations.take()...)
+	c.Writers = g.writers.take(c.Writers)
+	c.Blocks = g.blocks.take(c.Blocks)
+	c.Operations = g.operations.take(c.Operations)
 	g.messages.take(c)
-	up, gone := g.mentions.take()
-	c.Mentions, c.Unmentions = append(c.Mentions, up...), append(c.Unmentions, gone...)
-	ups, goners := g.everyone.take()
-	c.NewEveryone = append(c.NewEveryone, ups...)
-	c.GoneEveryone = append(c.GoneEveryone, goners...)
-	targets, _ := g.targets.take() // a delivery is never deleted but by a trim
-	c.Targets = append(c.Targets, targets...)
+	c.Mentions, c.Unmentions = g.mentions.take(c.Mentions, c.Unmentions)
+	c.NewEveryone, c.GoneEveryone = g.everyone.take(c.NewEveryone, c.GoneEveryone)
+	c.Targets, _ = g.targets.take(c.Targets, nil) // a delivery is never deleted but by a trim
 	if c.empty() {
 		return nil
 	}
@@ -303,8 +300,20 @@ func (c *Changes) empty() bool {
 	return len(c.NewWorkspaces)+len(c.Workspaces)+len(c.Members)+len(c.Scopes)+len(c.States)+
 		len(c.Writers)+len(c.NewMessages)+len(c.Messages)+len(c.Mentions)+len(c.Unmentions)+
 		len(c.Targets)+len(c.NewEveryone)+len(c.GoneEveryone)+len(c.Blocks)+len(c.Operations)+
-		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.GoneStates) == 0 &&
+		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.Erased)+len(c.GoneStates) == 0 &&
 		c.ForgetReceiptsBefore == 0
 }
 
-func (c *Changes) reset() { *c = Changes{} }
+// reset empties c and keeps the memory of the kinds that most groups write.
+func (c *Changes) reset() {
+	*c = Changes{
+		Scopes: emptied(c.Scopes), States: emptied(c.States), Writers: emptied(c.Writers),
+		NewMessages: emptied(c.NewMessages), Mentions: emptied(c.Mentions),
+		Blocks: emptied(c.Blocks), Operations: emptied(c.Operations),
+	}
+}
+
+func emptied[T any](rows []T) []T {
+	clear(rows)
+	return rows[:0]
+}

@@ -114,6 +114,10 @@ type operation interface {
 	run(ctx context.Context, g *group, w *workspace) (any, error)
 }
 
+// preparer is implemented by operations with work that needs nothing of the lane. It is done
+// before they are queued, by the caller's own goroutine.
+type preparer interface{ prepare() }
+
 // errAgain is returned by an operation that has done one batch of a longer work: it is run again
 // in the next group, beside whatever has come meanwhile.
 var errAgain = errors.New("more to do")
@@ -163,6 +167,9 @@ func (l *Lane) submit(
 	}
 	requests := make([]*request, len(ops))
 	for i, op := range ops {
+		if p, ok := op.(preparer); ok {
+			p.prepare()
+		}
 		requests[i] = &request{ctx: ctx, workspace: w, op: op, done: make(chan struct{})}
 		if chained && i > 0 {
 			requests[i].after = requests[i-1]

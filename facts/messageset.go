@@ -42,11 +42,11 @@ func (s *messageSet) loaded(row MessageRow) *MessageRow {
 	if known, ok := s.rows[row.Place]; ok {
 		return known
 	}
-	return s.index(row)
+	return s.index(&row)
 }
 
-func (s *messageSet) index(row MessageRow) *MessageRow {
-	s.rows[row.Place] = &row
+func (s *messageSet) index(row *MessageRow) *MessageRow {
+	s.rows[row.Place] = row
 	s.byID[messageName{row.Scope, row.ID}] = row.Place
 	if row.Op.Actor != 0 {
 		s.byOp[row.Op] = row.Place
@@ -54,7 +54,7 @@ func (s *messageSet) index(row MessageRow) *MessageRow {
 	if row.LocalID != "" {
 		s.byLocal[messageName{row.Scope, row.LocalID}] = row.Place
 	}
-	return &row
+	return row
 }
 
 // absent remembers that the store was asked for a message in vain.
@@ -68,7 +68,7 @@ func (s *messageSet) absent(name messageName) {
 func (s *messageSet) add(row MessageRow) *MessageRow {
 	s.added = append(s.added, row.Place)
 	s.isNew[row.Place] = true
-	return s.index(row)
+	return s.index(&row)
 }
 
 // change stages a row whose fields the caller has just changed.

@@ -86,6 +86,12 @@ type Place struct {
 	Seq   readstate.Seq
 }
 
+// Mark names a revision of the whole store; marks ascend by scope.
+type Mark struct {
+	Scope    readstate.ScopeKey
+	Revision readstate.Revision
+}
+
 // OpKey names an operation for ever: who acted, and the id they chose.
 type OpKey struct {
 	Workspace WorkspaceKey

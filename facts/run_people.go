@@ -228,6 +228,8 @@ type eraseMember struct {
 	EraseMember
 	key     readstate.MemberKey // known once the identity is durably gone
 	pending readstate.MemberKey
+	after   Mark // payloads up to here are durably cleared,
+	next    Mark // and up to here with this batch
 }
 
 // run renames the identity first, so that nothing points to the person from the first commit
@@ -259,6 +261,7 @@ func (o *eraseMember) run(ctx context.Context, g *group, w *workspace) (any, err
 	if more {
 		return nil, errAgain
 	}
+	g.changes.Erased = append(g.changes.Erased, o.pending)
 	return Setting{Outcome: readstate.Applied, LSN: w.LSN}, nil
 }
 
@@ -288,7 +291,7 @@ func (o *eraseMember) batch(ctx context.Context, g *group, w *workspace) (bool, 
 	if len(rows) == eraseBatch {
 		return true, nil
 	}
-	messages, err := tx.AuthoredPayloads(ctx, o.pending, eraseBatch)
+	messages, err := tx.AuthoredPayloads(ctx, o.pending, o.after, eraseBatch)
 	if err != nil {
 		return false, broken("load payloads", err)
 	}
@@ -296,9 +299,12 @@ func (o *eraseMember) batch(ctx context.Context, g *group, w *workspace) (bool, 
 		row := g.messages.loaded(m)
 		row.Payload = nil
 		g.messages.change(row)
+		if m.Revision > 0 {
+			o.next = Mark{m.Scope, m.Revision}
+		}
 	}
 	return len(messages) == eraseBatch, nil
 }
 
 // durable implements durable: the identity is gone, what follows is batches.
-func (o *eraseMember) durable() { o.key = o.pending }
+func (o *eraseMember) durable() { o.key, o.after = o.pending, o.next }

@@ -17,7 +17,18 @@ var kindsReadable = map[string]bool{
 	"system": false,
 }
 
-type post struct{ Post }
+type post struct {
+	Post
+	refused error
+	sum     Digest
+}
+
+// prepare implements preparer.
+func (o *post) prepare() {
+	if o.refused = o.check(); o.refused == nil {
+		o.sum = digest(o.Post)
+	}
+}
 
 func (o *post) name() string { return "post" }
 func (o *post) rows() int    { return 4 + 2*len(o.Mentions) }
@@ -62,8 +73,8 @@ type draft struct {
 }
 
 func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
-	if err := o.check(); err != nil {
-		return nil, err
+	if o.refused != nil {
+		return nil, o.refused
 	}
 	scope, err := g.scope(ctx, w, o.Scope)
 	if err != nil {
@@ -73,7 +84,7 @@ func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := draft{author: author.Key, op: OpKey{w.Key, author.Key, o.OpID}, digest: digest(o.Post)}
+	d := draft{author: author.Key, op: OpKey{w.Key, author.Key, o.OpID}, digest: o.sum}
 	if r, found, err := g.repeated(ctx, d.op, d.digest, w, g.careful > 0); found || err != nil {
 		return r, err
 	}

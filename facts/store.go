@@ -61,8 +61,12 @@ type Tx interface {
 	) ([]MessageRow, error)
 	// Expired returns live messages of the workspace whose expiry is at or before now.
 	Expired(ctx context.Context, w WorkspaceKey, now int64, limit int) ([]MessageRow, error)
-	// AuthoredPayloads returns messages that a member wrote and whose payload is not yet cleared.
-	AuthoredPayloads(ctx context.Context, author readstate.MemberKey, limit int) ([]MessageRow, error)
+	// AuthoredPayloads returns messages that a member wrote and whose payload is not yet cleared:
+	// first those with a revision above after, ascending by scope and revision, then those
+	// without one.
+	AuthoredPayloads(
+		ctx context.Context, author readstate.MemberKey, after Mark, limit int,
+	) ([]MessageRow, error)
 	Operations(ctx context.Context, keys []OpKey) ([]OperationRow, error)
 	// WithReceipts returns those of the actors who have any row of operations.
 	WithReceipts(ctx context.Context, actors []readstate.MemberKey) ([]readstate.MemberKey, error)
@@ -121,6 +125,7 @@ type Changes struct {
 	Operations           []OperationRow
 	Block                []BlockedPair
 	Unblock              []BlockedPair
+	Erased               []readstate.MemberKey // nothing is left of these
 	Trimmed              []Trim
 	GoneStates           []RowKey // delete from all three tables
 	ForgetReceiptsBefore int64    // milliseconds; zero for none

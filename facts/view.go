@@ -13,7 +13,7 @@ type View interface {
 
 	// Expiring returns the workspaces with a live message whose expiry is at or before now.
 	Expiring(ctx context.Context, now int64) ([]readstate.WorkspaceID, error)
-	// HalfErased returns erased members who still have rows or payloads.
+	// HalfErased returns members whose erasure has begun and is not in Changes.Erased yet.
 	HalfErased(ctx context.Context) ([]ErasedMember, error)
 	Workspaces(ctx context.Context) ([]WorkspaceRow, error)
 	Workspace(ctx context.Context, id readstate.WorkspaceID) (WorkspaceRow, bool, error)

@@ -55,20 +55,16 @@ func (t *table[K, V]) drop(k K) {
 	delete(t.dirty, k)
 }
 
-// take returns the rows changed since the last take, in the order of their first change.
-func (t *table[K, V]) take() []V {
-	if len(t.order) == 0 {
-		return nil
-	}
-	out := make([]V, 0, len(t.order))
+// take appends the rows changed since the last take, in the order of their first change.
+func (t *table[K, V]) take(to []V) []V {
 	for _, k := range t.order {
 		if _, ok := t.dirty[k]; ok {
-			out = append(out, t.staged[k].value)
+			to = append(to, t.staged[k].value)
 		}
 	}
 	t.order = t.order[:0]
 	clear(t.dirty)
-	return out
+	return to
 }
 
 // commit remembers what the group staged. Above the bound everything remembered is dropped:
@@ -111,8 +107,8 @@ func (f *finals[K, V]) set(k K, v V, exists bool) {
 	f.rows[k] = slot[V]{v, exists}
 }
 
-// take returns the rows to upsert and those to delete, and forgets both.
-func (f *finals[K, V]) take() (upsert, gone []V) {
+// take appends the rows to upsert and those to delete, and forgets both.
+func (f *finals[K, V]) take(upsert, gone []V) (ups, goners []V) {
 	for _, k := range f.order {
 		if s := f.rows[k]; s.exists {
 			upsert = append(upsert, s.value)

@@ -77,7 +77,7 @@ func (e *eventWriter) flush() error {
 	// A connection without deadlines is one of a test or of an embedder's own making.
 	err := e.rc.SetWriteDeadline(time.Now().Add(e.timeout))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("set write deadline: %w", err)
+		return lost(fmt.Errorf("set write deadline: %w", err))
 	}
 	if _, err := e.w.Write(e.buf.Bytes()); err != nil {
 		return lost(err)
@@ -88,7 +88,7 @@ func (e *eventWriter) flush() error {
 	// HTTP/2 resets a stream whose deadline passes, also when nothing is being written.
 	err = e.rc.SetWriteDeadline(time.Time{})
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("clear write deadline: %w", err)
+		return lost(fmt.Errorf("clear write deadline: %w", err))
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ func TestStore(t *testing.T, open func(t *testing.T) facts.Store) {
 		{"MemberBlocks", testMemberBlocks},
 		{"Expiry", testExpiry},
 		{"Payloads", testPayloads},
+		{"Erasures", testErasures},
 		{"Trim", testTrim},
 		{"HostileIDs", testHostileIDs},
 		{"NoKeys", testNoKeys},

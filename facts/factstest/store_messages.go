@@ -134,44 +134,89 @@ func testExpiry(_ *testing.T, w *world) {
 	})
 }
 
-// testPayloads clears the payloads of an author in batches until none is left.
+// testPayloads clears the payloads of an author in batches until none is left, going on after
+// the last revision of the batch before or, as after a crash, from the beginning.
 func testPayloads(_ *testing.T, w *world) {
-	author := facts.MemberKeyOf(w.key, 500)
-	var rows []facts.MessageRow
-	for range 3 {
-		scope := w.scope()
-		for seq := readstate.Seq(1); seq <= 4; seq++ {
-			m := messageRow(scope, seq, fmt.Sprint(seq))
-			m.Op.ID = fmt.Sprint(scope, seq)
-			if seq%2 == 0 {
-				m.Author = author
+	for i, resume := range []bool{false, true} {
+		author := facts.MemberKeyOf(w.key, uint32(500+i))
+		c := &facts.Changes{}
+		for range 3 {
+			scope := w.scope()
+			c.Scopes = append(c.Scopes, scopeRow(scope, fmt.Sprint("payloads", scope), readstate.Channel))
+			c.Writers = append(c.Writers, facts.WriterRow{
+				RowKey: facts.RowKey{Scope: scope, Member: author},
+				Writer: readstate.Writer{AuthorHead: 2},
+			})
+			for seq := readstate.Seq(1); seq <= 6; seq++ {
+				m := messageRow(scope, seq, fmt.Sprint(seq))
+				m.Op.ID = fmt.Sprint(scope, seq)
+				if seq%2 == 0 {
+					m.Author = author
+				}
+				if seq == 4 {
+					m.Revision = 0
+				}
+				c.NewMessages = append(c.NewMessages, m)
 			}
-			if seq == 4 {
-				m.Revision = 0
-			}
-			rows = append(rows, m)
 		}
+		w.write(c)
+		w.same("messages cleared", clearPayloads(w, author, resume), 9)
 	}
-	w.write(&facts.Changes{NewMessages: rows})
-	seen := 0
+}
+
+func clearPayloads(w *world, author readstate.MemberKey, resume bool) (seen int) {
+	var after facts.Mark
 	for {
 		var batch []facts.MessageRow
 		w.inTx(func(tx facts.Tx) {
 			var err error
-			batch, err = tx.AuthoredPayloads(w.Context(), author, 4)
+			batch, err = tx.AuthoredPayloads(w.Context(), author, after, 4)
 			w.ok(err)
 		})
+		last := after
 		for i := range batch {
 			w.same("author", batch[i].Author, author)
 			batch[i].Payload = nil
+			if batch[i].Revision > 0 {
+				next := facts.Mark{Scope: batch[i].Scope, Revision: batch[i].Revision}
+				if next.Scope < last.Scope || next.Scope == last.Scope && next.Revision <= last.Revision {
+					w.Errorf("%v comes after %v", next, last)
+				}
+				last = next
+			}
+		}
+		if resume {
+			after = last
 		}
 		seen += len(batch)
 		if len(batch) == 0 {
-			break
+			return seen
 		}
 		w.write(&facts.Changes{Messages: batch})
 	}
-	w.same("messages cleared", seen, 6)
+}
+
+// testErasures tells begun erasures from finished ones.
+func testErasures(_ *testing.T, w *world) {
+	begun, done := memberRow(w.member(), "begun"), memberRow(w.member(), "done")
+	begun.Erased, done.Erased = true, true
+	w.write(&facts.Changes{
+		Members: []facts.MemberChange{begun, done}, Erased: []readstate.MemberKey{done.Key},
+	})
+	w.view(func(v facts.View) {
+		half, err := v.HalfErased(w.Context())
+		w.ok(err)
+		w.same("half erased", half, []facts.ErasedMember{{Workspace: "home", Key: begun.Key}})
+		member, _, err := v.Member(w.Context(), w.key, "done")
+		w.ok(err)
+		w.same("member", member, done.MemberInfo)
+	})
+	w.write(&facts.Changes{Erased: []readstate.MemberKey{begun.Key}})
+	w.view(func(v facts.View) {
+		half, err := v.HalfErased(w.Context())
+		w.ok(err)
+		w.same("half erased", len(half), 0)
+	})
 }
 
 // testTrim deletes a prefix of one scope with everything that hangs on it.

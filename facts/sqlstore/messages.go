@@ -42,16 +42,21 @@ var (
     WHERE m.scope >> 32 = w.workspace + 0 AND m.live = 1 AND m.expires_at > 0
     ORDER BY m.expires_at LIMIT 1) <= ?
   ORDER BY w.id`)
+	// Who wrote in a scope has a row of totals there, so that the other scopes are passed by.
 	selectPayloads = query("load payloads of an author", 0,
-		`SELECT `+messageColumns+` FROM scope_messages m
-  WHERE m.author = ? AND m.payload IS NOT NULL ORDER BY m.scope, m.seq LIMIT ?`)
+		`SELECT `+messageColumns+` FROM scopes s
+  CROSS JOIN scope_writer_totals w ON w.scope = s.scope AND w.member = ?
+  CROSS JOIN scope_messages m {index scope_messages_by_author}
+    ON m.scope = s.scope AND m.author = w.member AND m.revision > CASE s.scope WHEN ? THEN ? ELSE 0 END
+  WHERE s.scope >= ? AND s.scope < ? AND m.payload IS NOT NULL
+  ORDER BY s.scope, m.revision LIMIT ?`)
+	selectUncountedPayloads = query("load uncounted payloads of an author", 0,
+		`SELECT `+messageColumns+` FROM scope_messages m {index scope_messages_uncounted}
+  WHERE m.author = ? AND m.revision IS NULL AND m.payload IS NOT NULL
+  ORDER BY m.scope, m.seq LIMIT ?`)
 	selectHalfErased = query("list half erased", 0, `SELECT w.id, m.member
   FROM members m {index members_erased} CROSS JOIN workspaces w
-  WHERE m.erased = 1 AND w.workspace = m.workspace AND (
-    EXISTS (SELECT 1 FROM conversation_member_states c WHERE c.member = m.member) OR
-    EXISTS (SELECT 1 FROM scope_messages p {index scope_messages_with_payload}
-      WHERE p.author = m.member AND p.payload IS NOT NULL))
-  ORDER BY m.member`)
+  WHERE m.erased = 1 AND w.workspace = m.workspace ORDER BY m.member`)
 	selectLiveAfter = query("list messages after", 0,
 		`SELECT `+messageColumns+` FROM scope_messages m {index scope_messages_live}
   WHERE m.scope = ? AND m.seq > ? AND m.live = 1 ORDER BY m.seq LIMIT ?`)
@@ -297,11 +302,21 @@ func (s *session) HalfErased(ctx context.Context) ([]facts.ErasedMember, error) 
 
 // AuthoredPayloads implements facts.Tx.
 func (s *session) AuthoredPayloads(
-	ctx context.Context, author readstate.MemberKey, limit int,
+	ctx context.Context, author readstate.MemberKey, after facts.Mark, limit int,
 ) ([]facts.MessageRow, error) {
 	var out []facts.MessageRow
-	args := []any{number(author), bounded(limit)}
+	from := max(after.Scope, readstate.ScopeKey(workspaceOf(author))<<32)
+	end := readstate.ScopeKey(workspaceOf(author)+1) << 32
+	args := []any{
+		number(author), number(after.Scope), number(after.Revision), number(from), number(end),
+		bounded(limit),
+	}
 	err := s.each(ctx, selectPayloads, 0, args, appendMessage(&out))
+	if err != nil || len(out) == limit {
+		return out, err
+	}
+	args = []any{number(author), bounded(limit - len(out))}
+	err = s.each(ctx, selectUncountedPayloads, 0, args, appendMessage(&out))
 	return out, err
 }
 

@@ -146,7 +146,11 @@ func TestPlansIndex(t *testing.T) {
 			"SEARCH m USING COVERING INDEX scope_messages_expiring (<expr>=? AND expires_at>?)",
 		}},
 		{selectPayloads, []string{
-			"SEARCH m USING INDEX scope_messages_with_payload (author=?)",
+			"SEARCH w USING PRIMARY KEY (scope=? AND member=?)",
+			"SEARCH m USING INDEX scope_messages_by_author (scope=? AND author=? AND revision>?)",
+		}},
+		{selectUncountedPayloads, []string{
+			"SEARCH m USING INDEX scope_messages_uncounted (author=?)",
 		}},
 		{trimMentions, []string{
 			"SEARCH m USING COVERING INDEX message_mentions_by_revision (scope=? AND revision<?)",

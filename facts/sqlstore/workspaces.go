@@ -7,6 +7,9 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
+// erasureDone is what members.erased becomes when nothing is left of a member.
+const erasureDone = int64(2)
+
 // The highest numbers given out are one index seek each, so that nothing has to keep them.
 const workspaceColumns = `w.workspace, w.id, w.name, w.term, w.lsn,
   (SELECT max(member) FROM members
@@ -57,6 +60,10 @@ var (
 			"member_lsn"),
 	})
 
+	finishErased = update("finish erasures", change{
+		table: "members", columns: list("member erased"), keys: 1,
+	})
+
 	selectBlocked = query("load blocks", 1,
 		`SELECT b.member, b.other FROM {keys} k CROSS JOIN member_blocks b WHERE b.member = k.k1
   ORDER BY b.member, b.other`)
@@ -100,7 +107,7 @@ func readMember(r *record) readstate.MemberInfo {
 		Badge:       readstate.BadgeDisplay(r.uint()),
 		Private:     r.bool(),
 		MemberLSN:   readstate.LSN(r.uint()),
-		Erased:      r.bool(),
+		Erased:      r.uint() > 0,
 	}
 }
 
@@ -108,6 +115,10 @@ func bindMember(args []any, m *facts.MemberChange) []any {
 	return append(args, number(m.Key), number(workspaceOf(m.Key)), id(m.ID), flag(m.Agent),
 		flag(m.Active), m.DisplayName, m.Avatar, number(m.Badge), flag(m.Private), flag(m.Erased),
 		number(m.MemberLSN), number(m.CreatedAt))
+}
+
+func bindErased(args []any, m *readstate.MemberKey) []any {
+	return append(args, number(*m), erasureDone)
 }
 
 func bindBlocked(args []any, p *facts.BlockedPair) []any {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -50,6 +51,9 @@ func (s *session) writePrincipals(ctx context.Context, c *facts.Changes) error {
 	if err := execRows(ctx, s, upsertMembers, c.Members, bindMember); err != nil {
 		return err
 	}
+	if err := execRows(ctx, s, finishErased, c.Erased, bindErased); err != nil {
+		return err
+	}
 	if err := execRows(ctx, s, removeBlocked, c.Unblock, bindBlocked); err != nil {
 		return err
 	}
@@ -70,13 +74,11 @@ func (s *session) writeStates(ctx context.Context, c *facts.Changes) error {
 	if err := s.removeRows(ctx, c.GoneStates); err != nil {
 		return err
 	}
-	var read, joined, chosen []facts.StateRow
+	var joined, chosen []facts.StateRow
 	var plain []facts.RowKey
+	read := writing(c.States, facts.ReadPart)
 	for i := range c.States {
 		row := &c.States[i]
-		if row.Writes(facts.ReadPart) {
-			read = append(read, *row)
-		}
 		if row.Writes(facts.MembershipPart) {
 			joined = append(joined, *row)
 		}
@@ -98,6 +100,15 @@ func (s *session) writeStates(ctx context.Context, c *facts.Changes) error {
 		return err
 	}
 	return execRows(ctx, s, upsertSettings, chosen, bindSettings)
+}
+
+// writing returns the rows that write a part, which mostly are all of them.
+func writing(rows []facts.StateRow, part facts.StateParts) []facts.StateRow {
+	not := func(r facts.StateRow) bool { return !r.Writes(part) }
+	if !slices.ContainsFunc(rows, not) {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), not)
 }
 
 func bindRow(args []any, k *facts.RowKey) []any { return bindRowKey(args, *k) }

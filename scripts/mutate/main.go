@@ -2,29 +2,15 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 )
-
-const (
-	target = "readstate"
-	limit  = 3 * time.Minute // for one compilation, and for one stage of the tests
-)
-
-// parts are the files and directories that the tests consist of, directories first.
-var parts = []string{target, "internal/model", "go.mod", "go.sum"}
-
-// stages are patterns of tests, the quick ones first. Most alterations do not get beyond those.
-var stages = []string{"^(Test[^SP]|TestSettle|TestPresent|TestPlan|TestPost)", "."}
 
 // verdict is what became of one alteration.
 type verdict uint8
@@ -60,16 +46,13 @@ func run(only string, jobs int, show bool) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("-only: %w", err)
 	}
-	alterations, err := parse(list)
+	alterations, err := all()
 	if err != nil {
 		return false, err
 	}
-	var chosen []alteration
-	for _, a := range alterations {
-		if pattern.MatchString(a.String()) {
-			chosen = append(chosen, a)
-		}
-	}
+	chosen := slices.DeleteFunc(alterations, func(a alteration) bool {
+		return !pattern.MatchString(a.String())
+	})
 	if show {
 		for _, a := range chosen {
 			fmt.Println(a)
@@ -81,58 +64,52 @@ func run(only string, jobs int, show bool) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	tree := filepath.Join(dir, "tree")
-	if err := copyTree(tree); err != nil {
+	t, err := prepare(dir, chosen)
+	if err != nil {
 		return false, err
 	}
-	// Unaltered tests have to pass, or every alteration would look caught.
-	binary, out, err := build(tree, dir)
-	if err == nil {
-		out, err = test(tree, binary, ".")
-	}
-	if err != nil {
-		return false, fmt.Errorf("the tests fail as they are: %w\n%s", err, out)
-	}
-	return report(chosen, tryAll(dir, tree, chosen, jobs)), nil
+	return report(chosen, t.tryAll(dir, chosen, jobs)), nil
 }
 
-// copyTree copies what the tests consist of, so that the tree may change meanwhile.
-func copyTree(to string) error {
-	for _, part := range parts {
-		info, err := os.Stat(part)
-		if err != nil {
-			return fmt.Errorf("run it in the root of the repository: %w", err)
+// prepare copies what the chosen alterations need. Unaltered tests have to pass, or every
+// alteration would look caught.
+func prepare(dir string, chosen []alteration) (*tree, error) {
+	var stages []stage
+	var dirs []string
+	seen := map[*suite]bool{}
+	for _, a := range chosen {
+		if seen[a.suite] {
+			continue
 		}
-		if info.IsDir() {
-			err = os.CopyFS(filepath.Join(to, part), os.DirFS(part))
-		} else {
-			err = copyFile(filepath.Join(to, part), part)
-		}
-		if err != nil {
-			return err
+		seen[a.suite] = true
+		for _, s := range a.suite.stages {
+			stages, dirs = append(stages, s), append(dirs, s.dir)
 		}
 	}
-	return nil
-}
-
-func copyFile(to, from string) error {
-	text, err := os.ReadFile(from)
+	if len(stages) == 0 {
+		return nil, fmt.Errorf("no alteration matches")
+	}
+	t, err := copyTree(filepath.Join(dir, "tree"), dirs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return os.WriteFile(to, text, 0o644)
+	if out, err := t.judge(dir, stages); err != nil {
+		return nil, fmt.Errorf("the tests fail as they are: %w\n%s", err, out)
+	}
+	return t, nil
 }
 
 // tryAll tries every alteration, some at a time, and returns the results in order.
-func tryAll(dir, tree string, chosen []alteration, jobs int) []result {
+func (t *tree) tryAll(dir string, chosen []alteration, jobs int) []result {
 	results := make([]result, len(chosen))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range max(jobs, 1) {
 		workers.Go(func() {
 			for i := range next {
-				results[i] = try(filepath.Join(dir, fmt.Sprint(i)), tree, chosen[i])
-				fmt.Printf("%4d/%d  %-9s %s\n", i+1, len(chosen), word(chosen[i], results[i]), chosen[i])
+				r := t.try(filepath.Join(dir, fmt.Sprint(i)), chosen[i])
+				results[i] = r
+				fmt.Printf("%4d/%d  %-9s %s\n", i+1, len(chosen), word(chosen[i], r), chosen[i])
 			}
 		})
 	}
@@ -144,45 +121,9 @@ func tryAll(dir, tree string, chosen []alteration, jobs int) []result {
 	return results
 }
 
-func word(a alteration, r result) string {
-	switch {
-	case r.verdict == broken:
-		return "BROKEN"
-	case r.verdict == survived && a.unseen != "":
-		return "unseen"
-	case r.verdict == survived:
-		return "SURVIVED"
-	case a.unseen != "":
-		return "SEEN"
-	}
-	return "caught"
-}
-
-// report prints what needs attention and tells whether nothing does.
-func report(chosen []alteration, results []result) bool {
-	count := map[string]int{}
-	for i, a := range chosen {
-		w := word(a, results[i])
-		count[w]++
-		switch w {
-		case "unseen":
-			fmt.Printf("\nunseen, as expected: %s\n    %s\n", a, a.unseen)
-		case "SEEN":
-			fmt.Printf("\nsaid to be unseen, but caught: %s\n%s\n", a, results[i].detail)
-		case "SURVIVED", "BROKEN":
-			fmt.Printf("\n%s: %s\n%s\n", w, a, results[i].detail)
-		}
-	}
-	fmt.Printf("\n%d alterations: %d caught, %d unseen for the reason given, %d survived, "+
-		"%d wrongly said to be unseen, %d broken\n", len(chosen), count["caught"], count["unseen"],
-		count["SURVIVED"], count["SEEN"], count["BROKEN"])
-	return count["SURVIVED"]+count["SEEN"]+count["BROKEN"] == 0
-}
-
 // try applies one alteration in dir and runs the tests against it.
-func try(dir, tree string, a alteration) result {
-	path := filepath.Join(tree, target, a.file)
-	source, err := os.ReadFile(path)
+func (t *tree) try(dir string, a alteration) result {
+	source, err := os.ReadFile(filepath.Join(t.root, a.file))
 	if err != nil {
 		return result{broken, err.Error()}
 	}
@@ -190,61 +131,44 @@ func try(dir, tree string, a alteration) result {
 		return result{broken, fmt.Sprintf("its text occurs %d times in %s", n, a.file)}
 	}
 	altered := bytes.Replace(source, []byte(a.old), []byte(a.new), 1)
-	overlay, err := writeOverlay(dir, path, altered)
+	overlay, err := t.overlay(dir, a.file, altered)
 	if err != nil {
 		return result{broken, err.Error()}
 	}
-	binary, out, err := build(tree, dir, "-overlay", overlay)
-	if err != nil {
+	out, err := t.judge(dir, a.suite.stages, "-overlay", overlay)
+	switch {
+	case err == nil:
+		return result{survived, "no test failed"}
+	case strings.HasPrefix(out, notBuilt):
 		return result{broken, out}
 	}
-	defer func() { _ = os.Remove(binary) }() // hundreds of them would fill a small disk
-	for _, tests := range stages {
-		if out, err := test(tree, binary, tests); err != nil {
-			return result{caught, firstFailure(out)}
+	return result{caught, firstFailure(out)}
+}
+
+const notBuilt = "not built:"
+
+// judge runs stages, each binary built when it is needed, until one fails. It returns what the
+// tests print.
+func (t *tree) judge(dir string, stages []stage, flags ...string) (out string, err error) {
+	binaries := map[string]string{}
+	defer func() {
+		for _, b := range binaries {
+			_ = os.Remove(b) // hundreds of them would fill a small disk
+		}
+	}()
+	for _, s := range stages {
+		if binaries[s.dir] == "" {
+			binary, out, err := t.build(dir, s.dir, flags...)
+			if err != nil {
+				return fmt.Sprintf("%s %s\n%s", notBuilt, s.dir, out), err
+			}
+			binaries[s.dir] = binary
+		}
+		if out, err := t.test(binaries[s.dir], s); err != nil {
+			return out, err
 		}
 	}
-	return result{survived, "no test failed"}
-}
-
-// writeOverlay writes the altered file and the description that tells the compiler to use it.
-func writeOverlay(dir, path string, altered []byte) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, filepath.Base(path))
-	if err := os.WriteFile(file, altered, 0o644); err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: file}})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o644)
-}
-
-// build compiles the tests of a tree into a binary in dir.
-func build(tree, dir string, flags ...string) (binary, out string, err error) {
-	binary = filepath.Join(dir, "readstate.test")
-	// Nobody debugs these: without symbols they are linked in half the time.
-	args := append([]string{"test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", binary}, flags...)
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+target)...)
-	cmd.Dir = tree
-	text, err := cmd.CombinedOutput()
-	return binary, string(text), err
-}
-
-// test runs the tests of a binary whose names match and returns what they print.
-func test(tree, binary, tests string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-test.run", tests, "-test.failfast", "-rapid.nofailfile")
-	cmd.Dir = filepath.Join(tree, target)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return "", nil
 }
 
 func firstFailure(out string) string {

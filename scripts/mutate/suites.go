@@ -1,0 +1,41 @@
+package main
+
+// suite is a list of alterations with the tests that judge them, the quick ones first: most
+// alterations do not get beyond those.
+type suite struct {
+	name   string // of the list, alterations/NAME.txt
+	stages []stage
+}
+
+// stage is the tests of one package whose names match a pattern.
+type stage struct {
+	dir   string
+	tests string
+	flags []string
+}
+
+// served compares what an engine answers with the oracle, after every operation of a history. It
+// is what notices when facts tell memory less than it needs to know.
+var served = stage{dir: ".", tests: "^TestSeededHistoriesAreServedExactly$"}
+
+var suites = []suite{
+	{"readstate", []stage{
+		{
+			dir:   "readstate",
+			tests: "^(Test[^SP]|TestSettle|TestPresent|TestPlan|TestPost)",
+			flags: []string{"-rapid.nofailfile"},
+		},
+		{dir: "readstate", tests: ".", flags: []string{"-rapid.nofailfile"}},
+	}},
+	{"facts", []stage{
+		{dir: "facts", tests: "^TestLane$"},
+		{dir: "facts", tests: "."},
+		{dir: "facts/sqlstore", tests: "^TestStore$"},
+		served,
+	}},
+	{"unread", []stage{
+		{dir: "unread", tests: "^Test[^HC]"},
+		{dir: "unread", tests: "^Test[HC]"},
+		served,
+	}},
+}
