@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +71,19 @@ func (s *statements) take() []string {
 	out := s.seen
 	s.seen = nil
 	return out
+}
+
+// count takes what was asked and counts it, without the beginnings and ends of transactions and
+// without the look for broken erasures, which an engine takes some time after its start.
+func (s *statements) count() int {
+	n := 0
+	for _, q := range s.take() {
+		bare := q == "BEGIN" || q == "ROLLBACK" || q == "COMMIT" || strings.HasPrefix(q, "BEGIN ")
+		if !bare && !strings.Contains(q, "erased = 1") {
+			n++
+		}
+	}
+	return n
 }
 
 // hub is an engine with channel c and the members a to d in it.

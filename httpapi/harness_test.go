@@ -124,7 +124,7 @@ type harness struct {
 	mu         sync.Mutex
 	recording  bool
 	statements []statement
-	gate       func(by string) // holds statements up, where set
+	gate       func(statement) // holds statements up, where set
 	ops        int
 	log        *logBuffer
 }
@@ -217,15 +217,15 @@ type statement struct {
 
 // record is called for every statement, on the goroutine that is about to run it.
 func (h *harness) record(_ context.Context, query string) {
-	by := caller()
+	s := statement{caller(), query}
 	h.mu.Lock()
 	if h.recording {
-		h.statements = append(h.statements, statement{by, query})
+		h.statements = append(h.statements, s)
 	}
 	gate := h.gate
 	h.mu.Unlock()
 	if gate != nil {
-		gate(by)
+		gate(s)
 	}
 }
 

@@ -186,13 +186,15 @@ func TestPostingReadsNoUnreadState(t *testing.T) {
 	}
 }
 
+// sums matches what adds up rows.
+var sums = regexp.MustCompile(`(?i)\b(count|sum|total)\s*\(|\bgroup by\b`)
+
 // No route about unread state adds anything up in the store.
 //
 // covers: RT-380
 func TestNoRouteAggregates(t *testing.T) {
 	h := newHarness(t)
 	settled(h)
-	sums := regexp.MustCompile(`(?i)\b(count|sum|total)\s*\(|\bgroup by\b`)
 	b := h.member("B")
 	h.operations(func(op apicheck.Operation, path string) {
 		if op.Method != "GET" || isStream(op) {
@@ -210,10 +212,15 @@ func TestNoRouteAggregates(t *testing.T) {
 
 // hold makes pages of members wait until release is called.
 func (h *harness) hold() (release func()) {
+	return h.block(func(s statement) bool { return s.by == "hydrate" })
+}
+
+// block makes statements wait until release is called.
+func (h *harness) block(which func(statement) bool) (release func()) {
 	gate := make(chan struct{})
 	h.mu.Lock()
-	h.gate = func(by string) {
-		if by == "hydrate" {
+	h.gate = func(s statement) {
+		if which(s) {
 			<-gate
 		}
 	}
@@ -226,7 +233,7 @@ func (h *harness) hold() (release func()) {
 	})
 }
 
-// covers: RT-015 RT-367 RT-368 RT-374 RT-376 RT-377 RT-378 RT-401
+// covers: RT-015 RT-346 RT-367 RT-368 RT-374 RT-376 RT-377 RT-378 RT-401
 func TestWhatCannotBeShownIsWithheld(t *testing.T) {
 	clock := newHandClock()
 	h := newHarness(t, func(o *tidemark.Options, c *httpapi.Config) {

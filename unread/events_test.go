@@ -100,7 +100,7 @@ func TestReadAndManualUnread(t *testing.T) {
 	d.agree()
 }
 
-// covers: RT-462, RT-117
+// covers: RT-462, RT-117, RT-045
 func TestLevels(t *testing.T) {
 	d := newDesk(t, Config{}, append(room, "level s1 B none", "level s1 C mentions")...)
 	d.load("B", "C")
@@ -112,8 +112,13 @@ func TestLevels(t *testing.T) {
 	if d.dot("B") || !d.dot("C") {
 		t.Error("a mention shows at level mentions alone")
 	}
-	if row := d.row("C", "s1"); row.Presented.Unread != 1 || row.Values.Unread != 2 {
-		t.Errorf("level mentions shows %+v of %+v", row.Presented, row.Values)
+	if row := d.row("C", "s1"); row.Presented.Unread != 1 || row.Values.Unread != 2 ||
+		row.Level != readstate.LevelMentions {
+		t.Errorf("level mentions shows %+v of %+v", row.Presented, row)
+	}
+	if row := d.row("B", "s1"); row.Presented.Shown || row.Presented.Unread != 0 ||
+		row.Level != readstate.LevelNone || d.summary("B").Badge != (readstate.Badge{}) {
+		t.Errorf("level none shows %+v and a badge of %+v", row, d.summary("B").Badge)
 	}
 	d.do("read s1 C 2 v=0", "post s1 A", "post s1 A")
 	if d.dot("C") {
@@ -263,15 +268,18 @@ func TestEventsStayInTheirScope(t *testing.T) {
 }
 
 // A gap in the order of commits empties the memory; what follows is exact again.
+//
+// covers: RT-088, RT-340, RT-475
 func TestGap(t *testing.T) {
 	d := newDesk(t, Config{}, room...)
 	d.load("B")
 	w := d.watch("B")
 	d.facts.play(parse(t, "post s1 A"))
 	d.do("post s1 A")
-	if s := d.r.Stats(); s.Gaps != 1 || s.Members != 0 {
+	if s := d.r.Stats(); s.Gaps != 1 || s.Members != 0 || s.Hydrating != 0 {
 		t.Errorf("after a gap: %+v", s)
 	}
+	d.withheld("B", "s1")
 	select {
 	case <-w.Lost():
 	default:
@@ -284,7 +292,39 @@ func TestGap(t *testing.T) {
 	if got := d.unread("B", "s1"); got != 2 {
 		t.Errorf("%d unread after reading again, want 2", got)
 	}
+	// Also when what was missed changes no number of the member's.
+	d.facts.play(parse(t, "post s1 B"))
+	d.do("read s1 C 1 v=0")
+	d.withheld("B", "s1")
+	d.pump()
+	if got := d.unread("B", "s1"); got != 2 {
+		t.Errorf("%d unread after reading again, want 2 as before", got)
+	}
 	d.agree()
+}
+
+// withheld demands that no read has a value for a member, and that the source is asked for
+// nothing but the member's next page.
+func (d *desk) withheld(m readstate.MemberID, s readstate.ScopeID) {
+	d.t.Helper()
+	row, err := d.r.Row(cold(), testSpace, m, s)
+	if !errors.Is(err, ErrNotServable) || row.State != Hydrating || row.Values != (readstate.Values{}) {
+		d.t.Errorf("a row answers %+v, %v", row, err)
+	}
+	page, err := d.r.Rows(cold(), testSpace, m, "", 10)
+	if !errors.Is(err, ErrNotServable) || page.State.Servable() || len(page.Rows) > 0 || page.HasUnread {
+		d.t.Errorf("a page answers %+v, %v", page, err)
+	}
+	sum, err := d.r.Summary(cold(), testSpace, m)
+	if !errors.Is(err, ErrNotServable) || sum != (Summary{State: Hydrating}) {
+		d.t.Errorf("a summary answers %+v, %v", sum, err)
+	}
+	if dot, state := d.r.HasUnread(testSpace, m); dot || state != Hydrating {
+		d.t.Errorf("the dot is %t, %s", dot, state)
+	}
+	if n := len(d.r.queue.jobs); n != 1 || d.r.queue.jobs[0].member != m {
+		d.t.Errorf("%d members are to be read", n)
+	}
 }
 
 // Events that contradict memory are never clamped: the memory goes and is read again.

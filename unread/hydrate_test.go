@@ -323,3 +323,47 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// Whoever nobody asks about is not loaded, whatever is said about them.
+//
+// covers: RT-327
+func TestTheIdleAreNotLoaded(t *testing.T) {
+	d := newDesk(t, Config{}, room...)
+	about := []string{
+		"create s2 channel", "join s2 B", "post s1 A @B,C everyone", "post s2 A @B", "edit s1 1 @B",
+		"post s1 C as=B", "read s1 B 1 service", "unread s1 B v=0", "level s1 B mentions until=60",
+		"hide s1 B", "show s1 B", "block B A", "unblock B A", "activity s1 A", "archive s1",
+		"unarchive s1", "leave s1 B", "join s1 B", "remove s1 1", "trim s1 1",
+	}
+	for _, line := range about {
+		d.do(line)
+		if s := d.r.Stats(); s.Hydrating != 0 || s.Members != 0 || s.Entries != 0 {
+			t.Fatalf("%q has members loaded: %+v", line, s)
+		}
+	}
+	asked := map[string]func(){
+		"a dot":     func() { d.r.HasUnread(testSpace, "B") },
+		"a page":    func() { _, _ = d.r.Rows(cold(), testSpace, "B", "", 10) },
+		"one scope": func() { _, _ = d.r.Row(cold(), testSpace, "B", "s1") },
+		"a stream":  func() { d.watch("B").Close() },
+	}
+	for what, ask := range asked {
+		pages := d.r.Stats().Pages
+		ask()
+		d.pump()
+		s := d.r.Stats()
+		if s.Members != 1 || s.Pages == pages {
+			t.Errorf("%s of B has %d members loaded with %d pages", what, s.Members, s.Pages-pages)
+		}
+		if !d.r.Forget(testSpace, "B") {
+			t.Fatal("B cannot be let go")
+		}
+	}
+	// A member who was let go is idle again.
+	for _, line := range []string{"post s1 A @B", "level s1 B all", "leave s1 B"} {
+		d.do(line)
+		if s := d.r.Stats(); s.Hydrating != 0 || s.Members != 0 {
+			t.Errorf("%q has members loaded: %+v", line, s)
+		}
+	}
+}

@@ -130,6 +130,42 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// covers: RT-009
+func TestProfileAllOwnsEveryWorkspace(t *testing.T) {
+	db, _ := database(t)
+	secret := secretFile(t, testSecret)
+	s := serve(t, db, "--profile", "all", "--jwt-secret-file", secret)
+	service, alice := prepare(t, s.url, secret)
+	post(t, s.url, service, "m1", "hello")
+	admin := sign(t, secret, "--ws", "*", "--sub", "root", "--role", "admin")
+	for _, step := range []struct{ method, path, body string }{
+		{"PUT", "", `{"name":"V"}`},
+		{"PUT", "/scopes/c", `{"type":"channel"}`},
+		{"POST", "/scopes/c/members:batch?create=members", `{"members":[{"id":"alice"},{"id":"bob"}]}`},
+		{"POST", "/messages:batch", `{"messages":[{"scope":"c","opId":"1","author":"bob"},{"scope":"c","opId":"2","author":"bob"}]}`},
+	} {
+		if code, body := ask(t, step.method, s.url+"/api/v1/workspaces/v"+step.path, admin, step.body); code/100 != 2 {
+			t.Fatalf("%s %s: %d %s", step.method, step.path, code, body)
+		}
+	}
+	s.end(t)
+	t.Setenv("TIDEMARK_PROFILE", "all")
+	s = serve(t, db, "--jwt-secret-file", secret)
+	if n := unreadOf(t, s.url, alice); n != "1" {
+		t.Errorf("unread in w: %s", n)
+	}
+	other := sign(t, secret, "--ws", "v", "--sub", "alice")
+	code, body := ask(t, "GET", s.url+"/api/v1/workspaces/v/unread", other, "")
+	if code != 200 || !strings.Contains(body, `"badge":{"messages":2,`) {
+		t.Errorf("unread in v: %d %s", code, body)
+	}
+	for _, want := range []string{"tidemark_unread_workspaces 2\n", "tidemark_unread_members 2\n"} {
+		if code, body := ask(t, "GET", s.admin+"/metrics", "", ""); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("the metrics do not say %q: %d", want, code)
+		}
+	}
+}
+
 func TestServeRefusesADatabaseThatIsNone(t *testing.T) {
 	secret := secretFile(t, testSecret)
 	serveOn := func(path string) outcome {
