@@ -192,9 +192,9 @@ func (r *Runtime) keep(a appointment) {
 	defer r.unlock(a.ws)
 	switch a.kind {
 	case levelEnds:
-		if m := a.ws.st.memberByID[a.member]; m != none {
+		if m := a.ws.st.memberNamed(a.member); m != none {
 			a.ws.st.due(m)
-			if len(a.ws.st.members.at(m).watchers) > 0 {
+			if a.ws.st.connected[m] != nil {
 				// By a clock that went back meanwhile it is still to come.
 				a.ws.st.untils = append(a.ws.st.untils, a.member)
 			}

@@ -50,19 +50,17 @@ func (st *state) touchKey(s int32, key readstate.MemberKey) *touch {
 	if e == none {
 		return nil
 	}
-	en := st.entries.at(e)
-	if en.touch == 0 {
-		st.touched = append(st.touched, touch{entry: e})
-		en.touch = int32(len(st.touched))
+	if i, found := st.touchAt[e]; found {
+		return &st.touched[i]
 	}
-	return &st.touched[en.touch-1]
+	st.touchAt[e] = len(st.touched)
+	st.touched = append(st.touched, touch{entry: e})
+	return &st.touched[len(st.touched)-1]
 }
 
 func (st *state) untouch() {
-	for i := range st.touched {
-		st.entries.at(st.touched[i].entry).touch = 0
-	}
 	st.touched = st.touched[:0]
+	clear(st.touchAt)
 }
 
 // touchRoles gathers the loaded rows that a message names.
@@ -92,28 +90,25 @@ func (st *state) applyMessage(lsn readstate.LSN, ev *readstate.MessageEvent) err
 	if s == none {
 		return nil
 	}
-	sc := st.scopes.at(s)
-	sc.ranks.LatestSeq = ev.Seq
-	sc.ranks.Latest = readstate.Latest{ID: ev.ID, At: ev.At}
-	sc.ranks.LastActivityAt = ev.At
-	sc.ranks.LastLSN = lsn
+	sc := st.scopes.At(s)
+	sc.latestSeq, sc.lastActivityAt, sc.lastLSN = ev.Seq, ev.At, lsn
+	st.setLatest(sc, readstate.Latest{ID: ev.ID, At: ev.At})
 	except := exempt{ev.Author, ev.Principal}
-	if !sc.info.Type.NeutralWriters() {
+	if !sc.kind.NeutralWriters() {
 		except = nobody
 	}
 	if ev.Revision == 0 {
 		st.markScope(s, except)
 		return nil
 	}
-	if ev.Revision != sc.ranks.Head+1 {
+	if ev.Revision != sc.head+1 {
 		return fmt.Errorf("%w: scope %d: revision %d follows %d",
-			ErrInvariant, ev.Scope, ev.Revision, sc.ranks.Head)
+			ErrInvariant, ev.Scope, ev.Revision, sc.head)
 	}
-	sc.ranks.Head = ev.Revision
-	sc.ranks.Replies++
-	m := readstate.Message{Revision: ev.Revision, Everyone: ev.Everyone}
+	sc.head = ev.Revision
+	sc.replies++
 	if ev.Everyone {
-		if err := sc.everyone.add(ev.Revision); err != nil {
+		if err := st.sets.add(&sc.everyone, ev.Revision); err != nil {
 			return fmt.Errorf("message in scope %d: %w", ev.Scope, err)
 		}
 	}
@@ -122,26 +117,32 @@ func (st *state) applyMessage(lsn readstate.LSN, ev *readstate.MessageEvent) err
 	}
 	st.touchRoles(s, ev.Author, ev.Principal, ev.Named, ev.Recipients)
 	defer st.untouch()
-	t := sc.info.Type
+	st.postTouched(sc.kind, ev)
+	st.fireMessage(s, ev.Everyone)
+	if !sc.kind.Targeted() {
+		st.markScope(s, except)
+	}
+	return nil
+}
+
+// postTouched counts a message in the rows that it names.
+func (st *state) postTouched(t readstate.ScopeType, ev *readstate.MessageEvent) {
+	m := readstate.Message{Revision: ev.Revision, Everyone: ev.Everyone}
 	for i := range st.touched {
 		e, role := st.touched[i].entry, st.touched[i].is
-		en := st.entries.at(e)
+		f := st.rows.load(e)
 		if role.Author {
-			en.writer.AuthorHead = ev.AuthorRank
+			f.writer.AuthorHead = ev.AuthorRank
 		}
 		if role.Principal {
-			en.writer.PrincipalHead = ev.PrincipalRank
+			f.writer.PrincipalHead = ev.PrincipalRank
 		}
-		en.row.Point.Post(t, m, role)
+		f.row.Point.Post(t, m, role)
+		st.rows.store(e, &f)
 		if p := st.pairFor(e, ev.Author); p != nil {
 			p.counts.Post(t, m, role)
 		}
 	}
-	st.fireMessage(s, ev.Everyone)
-	if !t.Targeted() {
-		st.markScope(s, except)
-	}
-	return nil
 }
 
 // postBlocked raises the record of an author whom somebody here blocks.
@@ -161,7 +162,7 @@ func (st *state) postBlocked(s int32, ev *readstate.MessageEvent) error {
 
 // fireMessage makes the rows candidates that a new message may have made unread.
 func (st *state) fireMessage(s int32, everyone bool) {
-	t := st.scopes.at(s).info.Type
+	t := st.scopes.At(s).kind
 	if t.Targeted() {
 		for i := range st.touched {
 			if r := st.touched[i].is; r.Recipient && !r.Author && !r.Principal {
@@ -174,7 +175,7 @@ func (st *state) fireMessage(s int32, everyone bool) {
 	kept := st.holdBack(s, t)
 	st.fireAll(s)
 	for _, e := range kept {
-		st.push(st.scopes.at(s).waitAll, e)
+		st.push(st.scopes.At(s).waitAll, e)
 	}
 	if everyone {
 		st.fireNamed(s)
@@ -193,7 +194,7 @@ func (st *state) holdBack(s int32, t readstate.ScopeType) []int32 {
 	var kept []int32
 	for i := range st.touched {
 		e := st.touched[i].entry
-		if st.touched[i].is.Neutral(t) && st.entries.at(e).list == st.scopes.at(s).waitAll {
+		if st.touched[i].is.Neutral(t) && st.listOf(e) == st.scopes.At(s).waitAll {
 			st.unlist(e)
 			kept = append(kept, e)
 		}
@@ -206,32 +207,33 @@ func (st *state) applyRemoval(lsn readstate.LSN, ev *readstate.RemovalEvent) err
 	if s == none {
 		return nil
 	}
-	sc := st.scopes.at(s)
-	sc.ranks.Latest, sc.ranks.Replies, sc.ranks.LastLSN = ev.Latest, ev.Replies, lsn
+	sc := st.scopes.At(s)
+	st.setLatest(sc, ev.Latest)
+	sc.replies, sc.lastLSN = ev.Replies, lsn
 	defer st.markScope(s, nobody)
-	if ev.Revision == 0 || ev.Revision <= sc.ranks.Floor {
+	if ev.Revision == 0 || ev.Revision <= sc.floor {
 		return nil
 	}
-	err := sc.removed.add(ev.Revision)
+	err := st.sets.add(&sc.removed, ev.Revision)
 	if err == nil && ev.Everyone {
-		err = sc.everyone.remove(ev.Revision)
+		err = st.sets.remove(&sc.everyone, ev.Revision)
 	}
 	if err != nil {
 		return fmt.Errorf("removal in scope %d: %w", ev.Scope, err)
 	}
-	w := sc.blocked[ev.Author]
-	if w != nil {
+	if w := st.blocked.writers[s][ev.Author]; w != nil {
 		w.remove(ev.Revision)
 	}
 	st.touchRoles(s, ev.Author, ev.Principal, ev.Named, ev.Recipients)
 	defer st.untouch()
 	m := readstate.Message{Revision: ev.Revision, Everyone: ev.Everyone}
-	t, floor := sc.info.Type, sc.ranks.Floor
+	t, floor := sc.kind, sc.floor
 	for i := range st.touched {
 		e, role := st.touched[i].entry, st.touched[i].is
-		en := st.entries.at(e)
-		above := ev.Revision > en.row.Point.Base(floor)
-		en.row.Point.Remove(t, floor, m, role)
+		f := st.rows.load(e)
+		above := ev.Revision > f.row.Point.Base(floor)
+		f.row.Point.Remove(t, floor, m, role)
+		st.rows.store(e, &f)
 		if p := st.pairFor(e, ev.Author); p != nil {
 			p.counts.Remove(t, above, m, role)
 		}
@@ -247,9 +249,9 @@ func (st *state) applyEdit(lsn readstate.LSN, ev *readstate.EditEvent) error {
 	if s == none {
 		return nil
 	}
-	sc := st.scopes.at(s)
-	sc.ranks.LastLSN = lsn
-	if ev.Revision == 0 || ev.Revision <= sc.ranks.Floor {
+	sc := st.scopes.At(s)
+	sc.lastLSN = lsn
+	if ev.Revision == 0 || ev.Revision <= sc.floor {
 		return nil
 	}
 	if err := st.editEveryone(s, ev); err != nil {
@@ -271,13 +273,14 @@ func (st *state) applyEdit(lsn readstate.LSN, ev *readstate.EditEvent) error {
 	}
 	before := readstate.Message{Revision: ev.Revision, Everyone: ev.EveryoneBefore}
 	after := readstate.Message{Revision: ev.Revision, Everyone: ev.EveryoneAfter}
-	t, floor := sc.info.Type, sc.ranks.Floor
+	t, floor := sc.kind, sc.floor
 	everyone := ev.EveryoneBefore != ev.EveryoneAfter
 	for i := range st.touched {
 		x := st.touched[i]
-		en := st.entries.at(x.entry)
-		above := ev.Revision > en.row.Point.Base(floor)
-		en.row.Point.Edit(t, floor, before, after, x.was, x.is)
+		f := st.rows.load(x.entry)
+		above := ev.Revision > f.row.Point.Base(floor)
+		f.row.Point.Edit(t, floor, before, after, x.was, x.is)
+		st.rows.store(x.entry, &f)
 		if p := st.pairFor(x.entry, ev.Author); p != nil {
 			p.counts.Edit(t, above, before, after, x.was, x.is)
 		}
@@ -304,15 +307,14 @@ func (st *state) editEveryone(s int32, ev *readstate.EditEvent) error {
 	if ev.EveryoneBefore == ev.EveryoneAfter {
 		return nil
 	}
-	sc := st.scopes.at(s)
-	change := sc.everyone.remove
+	change := st.sets.remove
 	if ev.EveryoneAfter {
-		change = sc.everyone.add
+		change = st.sets.add
 	}
-	if err := change(ev.Revision); err != nil {
+	if err := change(&st.scopes.At(s).everyone, ev.Revision); err != nil {
 		return fmt.Errorf("edit in scope %d: %w", ev.Scope, err)
 	}
-	if w := sc.blocked[ev.Author]; w != nil {
+	if w := st.blocked.writers[s][ev.Author]; w != nil {
 		w.setEveryone(readstate.EveryoneRevision{
 			Revision: ev.Revision, Principal: ev.Principal,
 		}, ev.EveryoneAfter)
@@ -325,14 +327,12 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 	if s == none {
 		return nil
 	}
-	sc := st.scopes.at(s)
-	sc.ranks.LatestActivity = ev.Seq
-	sc.ranks.LastActivityAt = ev.At
-	sc.ranks.LastLSN = lsn
+	sc := st.scopes.At(s)
+	sc.latestActivity, sc.lastActivityAt, sc.lastLSN = ev.Seq, ev.At, lsn
 	if !ev.HighSignal {
 		return nil
 	}
-	sc.ranks.SignalHead = ev.SignalRank
+	sc.signalHead = ev.SignalRank
 	w, err := st.writerRecord(s, ev.Actor, ev.ActorRank == 1)
 	if err != nil {
 		return err
@@ -341,9 +341,11 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 		w.actorHead = ev.ActorRank
 	}
 	if e := st.entryByKey(s, ev.Actor); e != none {
-		st.entries.at(e).writer.ActorHead = ev.ActorRank
+		f := st.rows.load(e)
+		f.writer.ActorHead = ev.ActorRank
+		st.rows.store(e, &f)
 	}
-	if !sc.info.Type.Targeted() {
+	if !sc.kind.Targeted() {
 		st.fireAll(s)
 		st.markScope(s, exempt{ev.Actor})
 		return nil
@@ -353,7 +355,9 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 		if e == none || k == ev.Actor {
 			continue
 		}
-		st.entries.at(e).row.Activity.PostActivity(sc.info.Type, true, true, false)
+		f := st.rows.load(e)
+		f.row.Activity.PostActivity(sc.kind, true, true, false)
+		st.rows.store(e, &f)
 		if p := st.pairFor(e, ev.Actor); p != nil {
 			p.counts.ActivityTargets++
 		}
@@ -365,18 +369,16 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 
 // checkCounters finds a counter that an event took below zero.
 func (st *state) checkCounters(e int32) error {
-	en := st.entries.at(e)
-	p := &en.row.Point
+	p := st.rows.load(e).row.Point
 	high := max(p.OwnRemoved, p.OwnEveryone, p.Direct, p.Targets)
-	if en.side != none {
-		for i := range *st.sides.at(en.side) {
-			c := &(*st.sides.at(en.side))[i].counts
-			// Removed and Everyone are derived; those of the pair are not kept and may be anything.
-			high = max(high, c.Overlap, c.Direct, c.Targets)
-		}
+	pairs := st.blocked.pairs[e]
+	for i := range pairs {
+		// Removed and Everyone are derived; those of the pair are not kept and may be anything.
+		c := &pairs[i].counts
+		high = max(high, c.Overlap, c.Direct, c.Targets)
 	}
 	if high > readstate.MaxCounter {
-		return st.broken(e, fmt.Errorf("%w: counter of %+v", readstate.ErrNegative, *p))
+		return st.broken(e, fmt.Errorf("%w: counter of %+v", readstate.ErrNegative, p))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type bulkMark struct {
 
 // markScope tells the watches of everyone who sees the scope, but the exempt.
 func (st *state) markScope(s int32, except exempt) {
-	watched := st.scopes.at(s).watched
+	watched := st.audience[s]
 	if len(watched) == 0 {
 		return
 	}
@@ -40,12 +40,11 @@ func (st *state) markScope(s int32, except exempt) {
 }
 
 func (st *state) markVisible(e int32, except exempt) {
-	en := st.entries.at(e)
-	mb := st.members.at(en.member)
-	if len(mb.watchers) == 0 || !st.visible(e) {
+	m := st.rows.member(e)
+	if st.connected[m] == nil || !st.visible(e) {
 		return
 	}
-	if k := mb.info.Key; k == except[0] || k == except[1] {
+	if k := st.members.At(m).key; k == except[0] || k == except[1] {
 		return
 	}
 	st.mark(e)
@@ -53,14 +52,14 @@ func (st *state) markVisible(e int32, except exempt) {
 
 // mark tells the watches of the row's member that the row changed.
 func (st *state) mark(e int32) {
-	en := st.entries.at(e)
-	mb := st.members.at(en.member)
-	if len(mb.watchers) == 0 {
+	c := st.connected[st.rows.member(e)]
+	if c == nil {
 		return
 	}
-	info := &st.scopes.at(en.scope).info
-	for _, w := range mb.watchers {
-		w.note(mb.info.ID, info.Key, info.ID)
+	s := st.rows.scope(e)
+	key := st.scopes.At(s).key
+	for _, w := range c.watchers {
+		w.note(c.id, key, func() readstate.ScopeID { return st.scopeID(s) })
 		if n := len(st.noted); n == 0 || st.noted[n-1] != w {
 			st.noted = append(st.noted, w)
 		}
@@ -72,23 +71,25 @@ func (st *state) applyFloor(lsn readstate.LSN, ev *readstate.FloorEvent) error {
 	if s == none {
 		return nil
 	}
-	sc := st.scopes.at(s)
-	sc.ranks.Floor = max(sc.ranks.Floor, ev.Floor)
-	sc.ranks.LastLSN = lsn
-	sc.ranks.Latest, sc.ranks.Replies = ev.Latest, ev.Replies
-	sc.removed.trim(ev.Removed)
-	sc.everyone.trim(ev.Everyone)
-	for _, w := range sc.blocked {
+	sc := st.scopes.At(s)
+	sc.floor = max(sc.floor, ev.Floor)
+	sc.replies, sc.lastLSN = ev.Replies, lsn
+	st.setLatest(sc, ev.Latest)
+	st.sets.trim(&sc.removed, ev.Removed)
+	st.sets.trim(&sc.everyone, ev.Everyone)
+	writers := st.blocked.writers[s]
+	for _, w := range writers {
 		w.trim(ev.Floor)
 	}
 	for i := range ev.Writers {
-		f := &ev.Writers[i]
-		if w := sc.blocked[f.Member]; w != nil {
-			w.atFloor = max(w.atFloor, f.AuthorAtFloor)
+		x := &ev.Writers[i]
+		if w := writers[x.Member]; w != nil {
+			w.atFloor = max(w.atFloor, x.AuthorAtFloor)
 		}
-		if e := st.entryByKey(s, f.Member); e != none {
-			w := &st.entries.at(e).writer
-			w.AuthorAtFloor, w.PrincipalAtFloor = f.AuthorAtFloor, f.PrincipalAtFloor
+		if e := st.entryByKey(s, x.Member); e != none {
+			f := st.rows.load(e)
+			f.writer.AuthorAtFloor, f.writer.PrincipalAtFloor = x.AuthorAtFloor, x.PrincipalAtFloor
+			st.rows.store(e, &f)
 		}
 	}
 	st.markScope(s, nobody)
@@ -100,21 +101,20 @@ func (st *state) applyScope(lsn readstate.LSN, info *readstate.ScopeInfo) {
 	if s == none {
 		return
 	}
-	sc := st.scopes.at(s)
-	was := sc.info
-	sc.info = *info
-	sc.ranks.LastLSN = lsn
-	busy := func(i *readstate.ScopeInfo) bool { return i.Active && i.Thinking }
-	returns := was.Archived && !info.Archived
-	if returns || (busy(&was) && !busy(info)) {
+	sc := st.scopes.At(s)
+	archived, busy := sc.archived, sc.busy()
+	st.describe(s, info)
+	sc.lastLSN = lsn
+	returns := archived && !sc.archived
+	if returns || (busy && !sc.busy()) {
 		st.fireAll(s)
 		st.fireNamed(s)
 	}
 	st.markScope(s, nobody)
-	if was.Archived == info.Archived {
+	if archived == sc.archived {
 		return
 	}
-	for _, c := range st.scopes.at(s).children {
+	for c := sc.child; c != none; c = st.scopes.At(c).after {
 		if returns {
 			st.fireAll(c)
 			st.fireNamed(c)
@@ -140,28 +140,28 @@ func (st *state) applyRow(lsn readstate.LSN, mr *readstate.MemberRow) {
 	e := st.entryOf(m, s)
 	if e != none {
 		saw = st.visible(e)
-		en := st.entries.at(e)
-		before = en.row
-		en.row, en.writer, en.stateLSN = mr.Row, mr.Writer, mr.StateLSN
+		before = st.rows.load(e).row
+		st.rows.store(e, &full{row: mr.Row, writer: mr.Writer, stateLSN: mr.StateLSN})
 		st.noteUntil(m, mr.Row.Until)
 	} else {
-		if p := st.scopes.at(s).parent; st.scopes.at(s).info.Parent != 0 &&
-			(p == none || st.entryOf(m, p) == none) {
+		if sc := st.scopes.At(s); sc.parentKey != 0 && st.entryOf(m, sc.parent) == none {
 			st.miss(m, mr.Scope)
 			return
 		}
 		e = st.addEntry(m, s, mr)
 	}
 	if mr.StateLSN == 0 {
-		st.entries.at(e).stateLSN = lsn
+		f := st.rows.load(e)
+		f.stateLSN = lsn
+		st.rows.store(e, &f)
 	}
-	sc := st.scopes.at(s)
-	sc.removed.learn(mr.Removed)
-	sc.everyone.learn(mr.Everyone)
+	sc := st.scopes.At(s)
+	st.sets.learn(&sc.removed, mr.Removed)
+	st.sets.learn(&sc.everyone, mr.Everyone)
 	st.setPairs(e, mr.Pairs)
 	st.fire(e)
 	if governs(&before) != governs(&mr.Row) {
-		st.fireThreads(m, s, func(en *entry) bool { return en.row.Joined && en.row.Visible })
+		st.fireThreads(m, s, open)
 	}
 	if saw || st.visible(e) {
 		st.mark(e)
@@ -180,9 +180,8 @@ func governs(r *readstate.Row) rule {
 }
 
 func (st *state) miss(m int32, key readstate.ScopeKey) {
-	mb := st.members.at(m)
-	mb.complete = false
-	st.missing = append(st.missing, missing{member: mb.info.ID, scope: key})
+	st.members.At(m).complete = false
+	st.missing = append(st.missing, missing{member: st.memberID(m), scope: key})
 }
 
 // applyBlock keeps whom a member blocks. What the newly blocked one wrote before is known to the
@@ -193,21 +192,21 @@ func (st *state) applyBlock(ev *readstate.BlockEvent) {
 	if m == none {
 		return
 	}
-	mb := st.members.at(m)
-	mb.info.MemberLSN = max(mb.info.MemberLSN, ev.MemberLSN)
+	mb := st.members.At(m)
+	mb.memberLSN = max(mb.memberLSN, ev.MemberLSN)
 	if ev.Blocked {
 		st.block(m, ev.Other)
-		for _, e := range mb.entries {
+		for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
 			st.markVisible(e, nobody) // told once the rows are back
 		}
 		st.dropRows(m)
 		mb.complete = false
-		st.stale = append(st.stale, mb.info.ID)
+		st.stale = append(st.stale, st.memberID(m))
 		return
 	}
 	st.unblock(m, ev.Other)
-	for _, e := range mb.entries {
-		if st.scopes.at(st.entries.at(e).scope).blocked[ev.Other] == nil {
+	for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
+		if st.blocked.writers[st.rows.scope(e)][ev.Other] == nil {
 			continue
 		}
 		st.fireWaiting(e)
@@ -217,18 +216,15 @@ func (st *state) applyBlock(ev *readstate.BlockEvent) {
 
 func (st *state) applyPrincipal(info *readstate.MemberInfo) {
 	m := st.memberByKey[info.Key]
-	if m == none {
-		if old := st.memberByID[info.ID]; old != none && st.members.at(old).info.Erased {
-			st.dropMember(old) // its id is somebody else's from now on
-			st.retaken = append(st.retaken, info.ID)
-		}
-		st.arrived = append(st.arrived, info.ID)
+	if m != none {
+		st.setMember(m, info)
 		return
 	}
-	mb := st.members.at(m)
-	id := mb.info.ID
-	mb.info = *info
-	mb.info.ID = id // under which watches and reads know the member; a pseudonym is nobody's
+	if old := st.memberNamed(info.ID); old != none && st.members.At(old).erased {
+		st.dropMember(old) // its id is somebody else's from now on
+		st.retaken = append(st.retaken, info.ID)
+	}
+	st.arrived = append(st.arrived, info.ID)
 }
 
 func (st *state) applyGone(lsn readstate.LSN, ev *readstate.RowGoneEvent) {
@@ -240,10 +236,10 @@ func (st *state) applyGone(lsn readstate.LSN, ev *readstate.RowGoneEvent) {
 	if e == none {
 		return
 	}
-	st.members.at(m).gone = lsn
+	st.members.At(m).gone = lsn
 	if st.visible(e) {
 		st.mark(e)
 	}
-	st.fireThreads(m, s, func(en *entry) bool { return en.row.Joined && en.row.Visible })
+	st.fireThreads(m, s, open)
 	st.dropEntry(e)
 }

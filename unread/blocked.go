@@ -25,6 +25,69 @@ type pair struct {
 	counts  readstate.Pair // of which AuthorHead, ActorHead, Removed and Everyone are derived
 }
 
+// blockedState is what is known because loaded members block others. Few do, so that it is kept
+// in ordinary maps.
+type blockedState struct {
+	writers  map[int32]map[readstate.MemberKey]*blockedWriter // by scope
+	pairs    map[int32][]pair                                 // by row
+	by       map[int32][]readstate.MemberKey                  // whom a member blocks, ascending
+	blockers map[readstate.MemberKey][]int32                  // loaded members who block the key
+}
+
+func newBlockedState() blockedState {
+	return blockedState{
+		writers:  map[int32]map[readstate.MemberKey]*blockedWriter{},
+		pairs:    map[int32][]pair{},
+		by:       map[int32][]readstate.MemberKey{},
+		blockers: map[readstate.MemberKey][]int32{},
+	}
+}
+
+// relocate follows a row that moved.
+func (b *blockedState) relocate(from, to int32) {
+	if pairs, found := b.pairs[from]; found {
+		delete(b.pairs, from)
+		b.pairs[to] = pairs
+	}
+}
+
+func (st *state) block(m int32, other readstate.MemberKey) {
+	mb, b := st.members.At(m), &st.blocked
+	i, found := slices.BinarySearch(b.by[m], other)
+	if found || other == mb.key {
+		return
+	}
+	b.by[m] = slices.Insert(b.by[m], i, other)
+	b.blockers[other] = append(b.blockers[other], m)
+	mb.blocks = true
+}
+
+func (st *state) unblock(m int32, other readstate.MemberKey) {
+	b := &st.blocked
+	i, found := slices.BinarySearch(b.by[m], other)
+	if !found {
+		return
+	}
+	if b.by[m] = slices.Delete(b.by[m], i, i+1); len(b.by[m]) == 0 {
+		delete(b.by, m)
+		st.members.At(m).blocks = false
+	}
+	rest := slices.DeleteFunc(b.blockers[other], func(x int32) bool { return x == m })
+	if len(rest) == 0 {
+		delete(b.blockers, other)
+	} else {
+		b.blockers[other] = rest
+	}
+}
+
+func (st *state) blocks(m int32, other readstate.MemberKey) bool {
+	if !st.members.At(m).blocks {
+		return false
+	}
+	_, found := slices.BinarySearch(st.blocked.by[m], other)
+	return found
+}
+
 func newBlockedWriter(o *readstate.BlockedWriter) *blockedWriter {
 	return &blockedWriter{
 		authorHead: o.AuthorHead, actorHead: o.ActorHead,
@@ -96,12 +159,12 @@ func (w *blockedWriter) everyoneAbove(
 
 // blockedTerms assembles the pairs of a row; nil for the many who block nobody.
 func (st *state) blockedTerms(e int32, base readstate.Revision) []readstate.Pair {
-	en := st.entries.at(e)
-	mb := st.members.at(en.member)
-	sc := st.scopes.at(en.scope)
-	if len(mb.blocks) == 0 || len(sc.blocked) == 0 {
+	m, s := st.rows.member(e), st.rows.scope(e)
+	mb, sc := st.members.At(m), st.scopes.At(s)
+	if !mb.blocks || !sc.blocked {
 		return nil
 	}
+	writers, by := st.blocked.writers[s], st.blocked.by[m]
 	var terms []readstate.Pair
 	take := func(x readstate.MemberKey, w *blockedWriter) {
 		var t readstate.Pair
@@ -111,19 +174,19 @@ func (st *state) blockedTerms(e int32, base readstate.Revision) []readstate.Pair
 		t.AuthorHead, t.ActorHead = w.authorHead, w.actorHead
 		t.AuthorAt = max(t.AuthorAt, w.atFloor)
 		t.Removed = w.removedAbove(base)
-		t.Everyone = w.everyoneAbove(base, mb.info.Key, sc.info.Type)
+		t.Everyone = w.everyoneAbove(base, mb.key, sc.kind)
 		terms = append(terms, t)
 	}
-	if len(sc.blocked) < len(mb.blocks) {
-		for x, w := range sc.blocked {
-			if st.blocks(en.member, x) {
+	if len(writers) < len(by) {
+		for x, w := range writers {
+			if st.blocks(m, x) {
 				take(x, w)
 			}
 		}
 		return terms
 	}
-	for _, x := range mb.blocks {
-		if w := sc.blocked[x]; w != nil {
+	for _, x := range by {
+		if w := writers[x]; w != nil {
 			take(x, w)
 		}
 	}
@@ -131,11 +194,7 @@ func (st *state) blockedTerms(e int32, base readstate.Revision) []readstate.Pair
 }
 
 func (st *state) findPair(e int32, x readstate.MemberKey) *pair {
-	side := st.entries.at(e).side
-	if side == none {
-		return nil
-	}
-	pairs := *st.sides.at(side)
+	pairs := st.blocked.pairs[e]
 	for i := range pairs {
 		if pairs[i].blocked == x {
 			return &pairs[i]
@@ -147,31 +206,26 @@ func (st *state) findPair(e int32, x readstate.MemberKey) *pair {
 // pairFor returns the row's pair about x for a change, nil where the row's owner does not block
 // x. The pointer lasts until the next pair is made.
 func (st *state) pairFor(e int32, x readstate.MemberKey) *pair {
-	if !st.blocks(st.entries.at(e).member, x) {
+	if !st.blocks(st.rows.member(e), x) {
 		return nil
 	}
 	if p := st.findPair(e, x); p != nil {
 		return p
 	}
-	en := st.entries.at(e)
-	if en.side == none {
-		side := st.sides.take(nil)
-		en.side = side
-	}
-	pairs := st.sides.at(en.side)
-	*pairs = append(*pairs, pair{blocked: x})
-	return &(*pairs)[len(*pairs)-1]
+	pairs := append(st.blocked.pairs[e], pair{blocked: x})
+	st.blocked.pairs[e] = pairs
+	return &pairs[len(pairs)-1]
 }
 
 // setPairs replaces the pairs of a row by those of a page or event of the same moment, and adds
 // the writers that the slot does not know.
 func (st *state) setPairs(e int32, rows []readstate.PairRow) {
-	st.dropSide(e)
+	st.dropPairs(e)
 	if len(rows) == 0 {
 		return
 	}
 	pairs := make([]pair, len(rows))
-	s := st.entries.at(e).scope
+	s := st.rows.scope(e)
 	for i := range rows {
 		r := &rows[i]
 		pairs[i] = pair{blocked: r.Blocked, counts: readstate.Pair{
@@ -180,28 +234,24 @@ func (st *state) setPairs(e int32, rows []readstate.PairRow) {
 		}}
 		st.learnWriter(s, r.Blocked, newBlockedWriter(&r.Other))
 	}
-	st.entries.at(e).side = st.sides.take(pairs)
+	st.blocked.pairs[e] = pairs
 }
 
 // learnWriter adds a record of the same moment if the slot has none.
 func (st *state) learnWriter(s int32, x readstate.MemberKey, w *blockedWriter) {
-	sc := st.scopes.at(s)
-	if sc.blocked[x] != nil {
+	writers := st.blocked.writers[s]
+	if writers[x] != nil {
 		return
 	}
-	if sc.blocked == nil {
-		sc.blocked = map[readstate.MemberKey]*blockedWriter{}
+	if writers == nil {
+		writers = map[readstate.MemberKey]*blockedWriter{}
+		st.blocked.writers[s] = writers
+		st.scopes.At(s).blocked = true
 	}
-	sc.blocked[x] = w
+	writers[x] = w
 }
 
-func (st *state) dropSide(e int32) {
-	en := st.entries.at(e)
-	if en.side != none {
-		st.sides.drop(en.side)
-		en.side = none
-	}
-}
+func (st *state) dropPairs(e int32) { delete(st.blocked.pairs, e) }
 
 // writerRecord finds the slot's record of x for an event in which x writes or acts. It makes
 // one when x appears in the scope for the first time and the owner of some row here blocks x.
@@ -209,19 +259,19 @@ func (st *state) dropSide(e int32) {
 func (st *state) writerRecord(
 	s int32, x readstate.MemberKey, first bool,
 ) (*blockedWriter, error) {
-	if w := st.scopes.at(s).blocked[x]; w != nil {
+	if w := st.blocked.writers[s][x]; w != nil {
 		return w, nil
 	}
-	for _, m := range st.blockers[x] {
+	for _, m := range st.blocked.blockers[x] {
 		if st.entryOf(m, s) == none {
 			continue
 		}
 		if !first {
 			return nil, fmt.Errorf("%w: scope %d lacks blocked writer %d",
-				ErrInvariant, st.scopes.at(s).info.Key, x)
+				ErrInvariant, st.scopes.At(s).key, x)
 		}
 		st.learnWriter(s, x, &blockedWriter{})
-		return st.scopes.at(s).blocked[x], nil
+		return st.blocked.writers[s][x], nil
 	}
 	return nil, nil
 }

@@ -124,7 +124,8 @@ func (st *state) bootstrap(m int32, now int64, from *place, limit int) (RowPage,
 		here = *from
 	}
 	var rows []ranked
-	for _, e := range st.members.at(m).entries {
+	x := st.members.At(m).run
+	for e := x.at; e < x.at+x.n; e++ {
 		if from != nil && here.changed && !st.changedSince(e, here.started) {
 			continue
 		}
@@ -135,10 +136,10 @@ func (st *state) bootstrap(m int32, now int64, from *place, limit int) (RowPage,
 		if !v.standing.visible {
 			continue
 		}
-		sc := st.scopes.at(st.entries.at(e).scope)
-		at := rank{shown: v.presented.Shown, at: sc.ranks.LastActivityAt, key: sc.info.Key}
+		sc := st.scopes.At(st.rows.scope(e))
+		at := rank{shown: v.presented.Shown, at: sc.lastActivityAt, key: sc.key}
 		if here.changed {
-			at = rank{key: sc.info.Key}
+			at = rank{key: sc.key}
 		}
 		if from != nil && compareRank(at, here.after) <= 0 {
 			continue
@@ -163,24 +164,23 @@ func (st *state) bootstrap(m int32, now int64, from *place, limit int) (RowPage,
 
 // changedSince reports that a row may look different from how it looked at lsn.
 func (st *state) changedSince(e int32, lsn readstate.LSN) bool {
-	en := st.entries.at(e)
-	sc := st.scopes.at(en.scope)
-	if sc.ranks.LastLSN > lsn || en.stateLSN > lsn || en.row.Until != 0 {
+	f := st.rows.load(e)
+	sc := st.scopes.At(st.rows.scope(e))
+	if sc.lastLSN > lsn || f.stateLSN > lsn || f.row.Until != 0 {
 		return true
 	}
 	if sc.parent == none {
 		return false
 	}
-	if st.scopes.at(sc.parent).ranks.LastLSN > lsn {
+	if st.scopes.At(sc.parent).lastLSN > lsn {
 		return true
 	}
 	p := st.parentOf(e)
 	if p == none {
 		return false
 	}
-	pe := st.entries.at(p)
-	return pe.stateLSN > lsn ||
-		(en.row.Level == readstate.LevelInherit && pe.row.Until != 0)
+	pf := st.rows.load(p)
+	return pf.stateLSN > lsn || (f.row.Level == readstate.LevelInherit && pf.row.Until != 0)
 }
 
 // Changed answers what a stream that has seen everything up to since has to be told. Whole means
@@ -199,9 +199,9 @@ func (r *Runtime) Changed(
 }
 
 func (st *state) changes(m int32, now int64, since readstate.LSN) (Changes, error) {
-	mb := st.members.at(m)
+	mb := st.members.At(m)
 	c := Changes{LSN: st.lsn}
-	if mb.info.MemberLSN > since || mb.gone > since || since > st.lsn {
+	if mb.memberLSN > since || mb.gone > since || since > st.lsn {
 		c.Whole = true
 		return c, nil
 	}
@@ -209,7 +209,8 @@ func (st *state) changes(m int32, now int64, since readstate.LSN) (Changes, erro
 	if err != nil {
 		return c, err
 	}
-	for _, e := range mb.entries {
+	id := st.memberID(m)
+	for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
 		if !st.changedSince(e, since) {
 			continue
 		}
@@ -217,8 +218,7 @@ func (st *state) changes(m int32, now int64, since readstate.LSN) (Changes, erro
 		if err != nil {
 			return c, err
 		}
-		info := &st.scopes.at(st.entries.at(e).scope).info
-		d := Delta{Member: mb.info.ID, Scope: info.ID, Summary: s}
+		d := Delta{Member: id, Scope: st.scopeID(st.rows.scope(e)), Summary: s}
 		if v.standing.visible {
 			d.Row = st.present(e, &v)
 		} else if d.Removed = st.leftSince(e, since); !d.Removed {
@@ -231,9 +231,9 @@ func (st *state) changes(m int32, now int64, since readstate.LSN) (Changes, erro
 
 // leftSince reports that an invisible row may have been visible at lsn.
 func (st *state) leftSince(e int32, lsn readstate.LSN) bool {
-	if st.entries.at(e).stateLSN > lsn {
+	if st.rows.load(e).stateLSN > lsn {
 		return true
 	}
 	p := st.parentOf(e)
-	return p != none && st.entries.at(p).stateLSN > lsn
+	return p != none && st.rows.load(p).stateLSN > lsn
 }

@@ -24,63 +24,75 @@ type value struct {
 }
 
 func (st *state) standing(e int32, now int64) standing {
-	en := st.entries.at(e)
-	sc := st.scopes.at(en.scope)
+	f := st.rows.load(e)
+	return st.standingOf(e, &f, now)
+}
+
+func (st *state) standingOf(e int32, f *full, now int64) standing {
+	sc := st.scopes.At(st.rows.scope(e))
 	var s standing
 	s.own = readstate.Standing{
-		Joined: en.row.Joined, Visible: en.row.Visible, Archived: sc.info.Archived,
-		Manual: en.row.Manual.Set,
-		Busy:   sc.info.Type == readstate.Session && sc.info.Active && sc.info.Thinking,
+		Joined: f.row.Joined, Visible: f.row.Visible, Archived: sc.archived,
+		Manual: f.row.Manual.Set, Busy: sc.kind == readstate.Session && sc.busy(),
 	}
-	s.archived = sc.info.Archived
-	s.visible = en.row.Joined && en.row.Visible
+	s.archived = sc.archived
+	s.visible = f.row.Joined && f.row.Visible
 	var parent *readstate.Standing
 	var level *readstate.Notification
 	same := true
-	if sc.info.Type == readstate.Thread {
+	if sc.kind == readstate.Thread {
 		parent = &s.parent
 		same = false
 		if p := st.parentOf(e); p != none {
-			pe := st.entries.at(p)
+			pf := st.rows.load(p)
 			s.parent = readstate.Standing{
-				Joined: pe.row.Joined, Visible: pe.row.Visible,
-				Archived: st.scopes.at(pe.scope).info.Archived,
+				Joined: pf.row.Joined, Visible: pf.row.Visible,
+				Archived: st.scopes.At(sc.parent).archived,
 			}
-			same = en.row.ParentEpoch == pe.row.Epoch
-			level = &pe.row.Notification
+			same = f.row.ParentEpoch == pf.row.Epoch
+			level = &pf.row.Notification
 		}
 		s.archived = s.archived || s.parent.Archived
 		s.visible = s.visible && same && s.parent.Joined && s.parent.Visible
 	}
-	s.own.Level = readstate.LevelAt(now, en.row.Notification, level)
+	s.own.Level = readstate.LevelAt(now, f.row.Notification, level)
 	s.counts = s.own.Counts(parent, same)
 	return s
 }
 
 // terms gathers the ranks that the formulas need.
-func (st *state) terms(e int32) (readstate.Terms, error) {
-	en := st.entries.at(e)
-	sc := st.scopes.at(en.scope)
-	base := en.row.Point.Base(sc.ranks.Floor)
+func (st *state) terms(e int32, f *full) (readstate.Terms, error) {
+	sc := st.scopes.At(st.rows.scope(e))
+	base := f.row.Point.Base(sc.floor)
 	t := readstate.Terms{
-		Type: sc.info.Type, Head: sc.ranks.Head, Floor: sc.ranks.Floor,
-		SignalHead: sc.ranks.SignalHead,
-		Point:      en.row.Point, Activity: en.row.Activity, Writer: en.writer,
+		Type: sc.kind, Head: sc.head, Floor: sc.floor, SignalHead: sc.signalHead,
+		Point: f.row.Point, Activity: f.row.Activity, Writer: f.writer,
 	}
 	var err error
-	if t.Removed, err = sc.removed.above(base); err != nil {
+	if t.Removed, err = st.sets.above(&sc.removed, base); err != nil {
 		return t, fmt.Errorf("removed set: %w", err)
 	}
-	if t.Everyone, err = sc.everyone.above(base); err != nil {
+	if t.Everyone, err = st.sets.above(&sc.everyone, base); err != nil {
 		return t, fmt.Errorf("everyone set: %w", err)
 	}
 	t.Blocked = st.blockedTerms(e, base)
 	return t, nil
 }
 
+// evaluate computes a row's values, by the short formula where that is enough.
 func (st *state) evaluate(e int32, now int64) (value, error) {
-	v := value{standing: st.standing(e, now)}
-	t, err := st.terms(e)
+	h, sc := st.rows.hot.At(e), st.scopes.At(st.rows.scope(e))
+	if unread, ok := st.rows.plainUnread(h, sc); ok {
+		return plainValue(h, sc, unread), nil
+	}
+	return st.evaluateWhole(e, now)
+}
+
+// evaluateWhole computes them from everything that may matter.
+func (st *state) evaluateWhole(e int32, now int64) (value, error) {
+	f := st.rows.load(e)
+	v := value{standing: st.standingOf(e, &f, now)}
+	t, err := st.terms(e, &f)
 	if err == nil {
 		v.values, err = t.Values()
 	}
@@ -93,9 +105,8 @@ func (st *state) evaluate(e int32, now int64) (value, error) {
 
 // broken names the row whose numbers contradict each other.
 func (st *state) broken(e int32, err error) error {
-	en := st.entries.at(e)
-	key := st.scopes.at(en.scope).info.Key
-	who := st.members.at(en.member).info.Key
+	key := st.scopes.At(st.rows.scope(e)).key
+	who := st.members.At(st.rows.member(e)).key
 	if !errors.Is(err, ErrInvariant) {
 		err = fmt.Errorf("%w: %w", ErrInvariant, err)
 	}
@@ -111,9 +122,9 @@ func (st *state) visible(e int32) bool {
 // pending work was seen: nothing is left to tidy. The sum itself is right only then, or after
 // settle.
 func (st *state) fold(m int32, now int64) (badge readstate.Badge, clean bool, err error) {
-	mb := st.members.at(m)
+	mb := st.members.At(m)
 	clean = !st.awaits(m) && (mb.nextUntil == 0 || now < mb.nextUntil)
-	for e := st.lists.at(mb.candidate).head; e != none; e = st.entries.at(e).next {
+	for e := st.lists.At(mb.candidate).head; e != none; e = st.rows.links.At(e).next {
 		st.checks.Add(1)
 		v, err := st.evaluate(e, now)
 		if err != nil {
@@ -135,10 +146,9 @@ func (st *state) row(e int32, now int64) (Row, error) {
 }
 
 func (st *state) present(e int32, v *value) Row {
-	en := st.entries.at(e)
-	sc := st.scopes.at(en.scope)
+	s := st.rows.scope(e)
 	return Row{
-		Scope: sc.info, Ranks: sc.ranks, Row: en.row,
+		Scope: st.info(s), Ranks: st.ranks(s), Row: st.rows.load(e).row,
 		Level: v.standing.own.Level, Archived: v.standing.archived,
 		Values: v.values, Presented: v.presented,
 		State: Ready, LSN: st.lsn,

@@ -259,10 +259,10 @@ func TestEventsStayInTheirScope(t *testing.T) {
 	d.do("read s1 B 0 v=0") // nothing
 	d.dot("B")
 	st := d.space().st
-	b := st.memberByID["B"]
-	other := *st.entries.at(st.entryOf(b, st.scopeByID["s2"]))
+	b := st.memberNamed("B")
+	other := st.rows.load(st.entryOf(b, st.scopeNamed("s2")))
 	d.do("post s1 A @B everyone", "activity s1 A", "remove s1 1")
-	if now := *st.entries.at(st.entryOf(b, st.scopeByID["s2"])); now != other {
+	if now := st.rows.load(st.entryOf(b, st.scopeNamed("s2"))); now != other {
 		t.Errorf("events of s1 made %+v of the row in s2, which was %+v", now, other)
 	}
 }
@@ -358,7 +358,10 @@ func TestInvariantAlarm(t *testing.T) {
 	d := newDesk(t, Config{}, append(room, "post s1 A")...)
 	d.load("B")
 	st := d.space().st
-	st.entries.at(st.entryOf(st.memberByID["B"], st.scopeByID["s1"])).row.Point.OwnRemoved = 7
+	e := st.entryOf(st.memberNamed("B"), st.scopeNamed("s1"))
+	f := st.rows.load(e)
+	f.row.Point.OwnRemoved = 7
+	st.rows.store(e, &f)
 	row, err := d.r.Row(cold(), testSpace, "B", "s1")
 	if !errors.Is(err, ErrInvariant) || row.State.Servable() || row.Values.Unread != 0 {
 		t.Errorf("a negative count answers %+v, %v", row, err)

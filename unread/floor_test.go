@@ -51,8 +51,8 @@ func TestFloorEntersAnotherBlock(t *testing.T) {
 		t.Errorf("%d unread, want 0", got)
 	}
 	d.agree()
-	sc := d.space().st.scopes.at(d.space().st.scopeByID["s1"])
-	if n := len(sc.everyone.blocks); n != 0 {
+	sc := d.space().st.scopes.At(d.space().st.scopeNamed("s1"))
+	if n := sc.everyone.blocks.n; n != 0 {
 		t.Errorf("%d blocks of everyone left below the floor", n)
 	}
 }
@@ -88,7 +88,7 @@ func TestBlockedWriterOnTheBlockersBehalf(t *testing.T) {
 	d.agree()
 	d.do("trim s1 4")
 	d.agree()
-	w := d.space().st.scopes.at(d.space().st.scopeByID["s1"]).blocked[1]
+	w := d.space().st.blocked.writers[d.space().st.scopeNamed("s1")][1]
 	if len(w.removed)+len(w.everyone) != 0 {
 		t.Errorf("what lies below the floor is kept: %+v", w)
 	}

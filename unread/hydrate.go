@@ -142,7 +142,7 @@ func (r *Runtime) newJob(ws *workspace, id readstate.MemberID, whole bool) *job 
 // loaded members, whose number bounds them, so that no budget refuses them. Under the lock.
 func (r *Runtime) registerMissing(ws *workspace) {
 	for _, x := range ws.st.missing {
-		if ws.st.memberByID[x.member] == none {
+		if ws.st.memberNamed(x.member) == none {
 			continue
 		}
 		j := ws.jobs[x.member]
@@ -161,7 +161,7 @@ func (r *Runtime) registerMissing(ws *workspace) {
 // others go. Under the lock.
 func (r *Runtime) reloadStale(ws *workspace) {
 	for _, id := range ws.st.stale {
-		m := ws.st.memberByID[id]
+		m := ws.st.memberNamed(id)
 		if m == none {
 			continue
 		}
@@ -169,7 +169,7 @@ func (r *Runtime) reloadStale(ws *workspace) {
 		switch {
 		case j != nil:
 			r.restartJob(ws, j)
-		case len(ws.st.members.at(m).watchers) == 0:
+		case ws.st.connected[m] == nil:
 			ws.st.dropMember(m)
 			continue
 		default:
@@ -195,7 +195,7 @@ func (r *Runtime) loadArrived(ws *workspace) {
 		case j != nil:
 			j.came = true
 			j.told = j.told || watched
-		case watched && ws.st.memberByID[id] == none:
+		case watched && ws.st.memberNamed(id) == none:
 			r.queue.admit(math.MaxInt)
 			r.newJob(ws, id, true).told = true
 		}

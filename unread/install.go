@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidemark-im/tidemark/internal/slab"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -48,8 +49,8 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 		r.again(ws, j)
 		j.announce()
 	} else {
-		ws.st.members.at(m).complete = true
-		ws.st.noted = append(ws.st.noted, ws.st.members.at(m).watchers...)
+		ws.st.members.At(m).complete = true
+		ws.st.noted = append(ws.st.noted, ws.st.watchers(m)...)
 		r.endJob(ws, j, nil)
 	}
 	r.evict(ws, m)
@@ -59,18 +60,17 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 func (r *Runtime) bring(
 	st *state, page *readstate.Page, commits []commit,
 ) (*state, error) {
-	side := newState(r.cfg.MaxFirePerTick, &r.metrics.checks)
+	side := newState(new(slab.Memory), r.cfg.MaxFirePerTick, &r.metrics.checks)
 	side.lsn, side.now = page.LSN, st.now
 	m := side.addMember(page.Member, page.Blocks)
-	side.members.at(m).gone = page.LeftLSN
+	side.members.At(m).gone = page.LeftLSN
 	for _, threads := range []bool{false, true} {
 		for i := range page.Scopes {
 			p := &page.Scopes[i]
 			if (p.Info.Parent != 0) == threads && side.scopeByKey[p.Info.Key] == none {
-				side.addScope(scope{
-					info: p.Info, ranks: p.Ranks,
-					removed: newRevSet(p.Removed), everyone: newRevSet(p.Everyone),
-				})
+				sc := side.scopes.At(side.addScope(&p.Info, &p.Ranks))
+				side.sets.fill(&sc.removed, p.Removed)
+				side.sets.fill(&sc.everyone, p.Everyone)
 			}
 		}
 	}
@@ -106,9 +106,9 @@ func (st *state) load(m int32, row *readstate.MemberRow) error {
 	if st.entryOf(m, s) != none {
 		return nil
 	}
-	sc := st.scopes.at(s)
-	sc.removed.learn(row.Removed)
-	sc.everyone.learn(row.Everyone)
+	sc := st.scopes.At(s)
+	st.sets.learn(&sc.removed, row.Removed)
+	st.sets.learn(&sc.everyone, row.Everyone)
 	e := st.addEntry(m, s, row)
 	st.setPairs(e, row.Pairs)
 	return nil
@@ -120,28 +120,30 @@ func (r *Runtime) merge(
 	ws *workspace, side *state, id readstate.MemberID, told bool,
 ) int32 {
 	st := ws.st
-	from := side.members.at(1)
-	m := st.memberByKey[from.info.Key]
+	from := side.members.At(1)
+	m := st.memberByKey[from.key]
 	if m == none {
-		if other := st.memberByID[from.info.ID]; other != none {
+		info := side.memberInfo(1)
+		if other := st.memberNamed(info.ID); other != none {
 			st.dropMember(other) // an erased member's id, taken anew
 		}
-		m = st.addMember(from.info, from.blocks)
-		st.members.at(m).watchers = slices.Clone(ws.watches[id])
+		m = st.addMember(info, side.blocked.by[1])
+		st.connect(m, ws.watches[id]...)
 	}
-	st.members.at(m).used = 1
-	st.members.at(m).gone = max(st.members.at(m).gone, from.gone)
+	mb := st.members.At(m)
+	mb.used = 1
+	mb.gone = max(mb.gone, from.gone)
 	slots := st.mergeScopes(side)
-	for _, e := range from.entries {
+	for e := from.run.at; e < from.run.at+from.run.n; e++ {
 		st.mergeRow(side, e, m, slots, told)
 	}
 	for _, s := range slots {
-		if s != none && st.scopes.at(s).entries == 0 {
+		if s != none && st.scopes.At(s).entries == 0 {
 			st.releaseScope(s)
 		}
 	}
 	for _, x := range side.missing {
-		if s := st.scopeByKey[x.scope]; s == none || st.entryOf(m, s) == none {
+		if st.entryOf(m, st.scopeByKey[x.scope]) == none {
 			st.miss(m, x.scope)
 		}
 	}
@@ -150,24 +152,24 @@ func (r *Runtime) merge(
 
 // mergeScopes returns the slots of memory by the slots of side.
 func (st *state) mergeScopes(side *state) []int32 {
-	slots := make([]int32, len(side.scopes.items))
+	slots := make([]int32, side.scopes.Top())
 	for _, threads := range []bool{false, true} {
-		for i := 1; i < len(slots); i++ {
-			from := side.scopes.at(int32(i))
-			if from.info.Key == 0 || (from.info.Parent != 0) != threads {
+		for i := int32(1); i < side.scopes.Top(); i++ {
+			from := side.scopes.At(i)
+			if !side.scopes.InUse(i) || (from.parentKey != 0) != threads {
 				continue
 			}
-			s := st.scopeByKey[from.info.Key]
+			s := st.scopeByKey[from.key]
 			if s == none {
-				s = st.addScope(scope{
-					info: from.info, ranks: from.ranks,
-					removed: from.removed, everyone: from.everyone,
-				})
+				info, ranks := side.info(i), side.ranks(i)
+				s = st.addScope(&info, &ranks)
+				st.sets.copy(&st.scopes.At(s).removed, &side.sets, &from.removed)
+				st.sets.copy(&st.scopes.At(s).everyone, &side.sets, &from.everyone)
 			} else {
-				st.scopes.at(s).removed.adopt(&from.removed)
-				st.scopes.at(s).everyone.adopt(&from.everyone)
+				st.sets.adopt(&st.scopes.At(s).removed, &side.sets, &from.removed)
+				st.sets.adopt(&st.scopes.At(s).everyone, &side.sets, &from.everyone)
 			}
-			for x, w := range from.blocked {
+			for x, w := range side.blocked.writers[i] {
 				st.learnWriter(s, x, w.clone())
 			}
 			slots[i] = s
@@ -177,16 +179,16 @@ func (st *state) mergeScopes(side *state) []int32 {
 }
 
 func (st *state) mergeRow(side *state, from, m int32, slots []int32, told bool) {
-	en := side.entries.at(from)
-	s := slots[en.scope]
+	s := slots[side.rows.scope(from)]
 	if st.entryOf(m, s) != none {
 		return
 	}
+	f := side.rows.load(from)
 	e := st.addEntry(m, s, &readstate.MemberRow{
-		Row: en.row, Writer: en.writer, StateLSN: en.stateLSN,
+		Row: f.row, Writer: f.writer, StateLSN: f.stateLSN,
 	})
-	if en.side != none {
-		st.entries.at(e).side = st.sides.take(slices.Clone(*side.sides.at(en.side)))
+	if pairs := side.blocked.pairs[from]; len(pairs) > 0 {
+		st.blocked.pairs[e] = slices.Clone(pairs)
 	}
 	if told {
 		st.markVisible(e, nobody)
@@ -198,19 +200,22 @@ func (st *state) mergeRow(side *state, from, m int32, slots []int32, told bool) 
 // loaded just now. Under the lock.
 func (r *Runtime) evict(ws *workspace, kept int32) {
 	st := ws.st
-	n := int32(len(st.members.items))
-	for steps := int32(0); steps < 2*n && st.entries.len()-st.watched > r.cfg.MaxEntries; steps++ {
+	n := st.members.Top()
+	for steps := int32(0); steps < 2*n && st.rows.n-st.watched > r.cfg.MaxEntries; steps++ {
 		ws.hand++
 		if ws.hand >= n {
 			ws.hand = 1
 		}
 		m := ws.hand
-		mb := st.members.at(m)
-		if mb.info.Key == 0 || m == kept || len(mb.watchers) > 0 || ws.jobs[mb.info.ID] != nil {
+		mb := st.members.At(m)
+		if !st.members.InUse(m) || m == kept || st.connected[m] != nil {
 			continue
 		}
 		if mb.used != 0 {
 			mb.used = 0
+			continue
+		}
+		if ws.jobs[st.memberID(m)] != nil {
 			continue
 		}
 		st.dropMember(m)
@@ -227,8 +232,8 @@ func (r *Runtime) Forget(id readstate.WorkspaceID, member readstate.MemberID) bo
 	}
 	r.lock(ws)
 	defer r.unlock(ws)
-	m := ws.st.memberByID[member]
-	if m == none || len(ws.st.members.at(m).watchers) > 0 {
+	m := ws.st.memberNamed(member)
+	if m == none || ws.st.connected[m] != nil {
 		return false
 	}
 	ws.st.dropMember(m)

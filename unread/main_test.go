@@ -147,7 +147,7 @@ func (d *desk) agree() {
 	ws := d.space()
 	d.r.lock(ws)
 	defer d.r.unlock(ws)
-	for _, m := range ws.st.memberByID {
+	for _, m := range ws.st.memberByKey {
 		if err := o.member(ws.st, m, ws.st.now); err != nil {
 			d.t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package unread
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tidemark-im/tidemark/internal/model"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -19,8 +18,8 @@ type oracle struct {
 
 // member compares everything that memory says of one member, row by row.
 func (o *oracle) member(st *state, m int32, now int64) error {
-	mb := st.members.at(m)
-	id := model.MemberID(mb.info.Key)
+	mb := st.members.At(m)
+	id := model.MemberID(mb.key)
 	for _, s := range o.world.ScopeIDs() {
 		want := o.world.Values(id, s)
 		e := st.entryOf(m, st.scopeByKey[scopeKey(s)])
@@ -43,28 +42,31 @@ func (o *oracle) row(st *state, e int32, now int64, want model.Values) error {
 	if err != nil {
 		return err
 	}
-	en := st.entries.at(e)
+	if whole, err := st.evaluateWhole(e, now); err != nil || whole != v {
+		return fmt.Errorf("by the short formula %+v, by the whole one %+v, %w", v, whole, err)
+	}
+	f := st.rows.load(e)
 	got := model.Values{
 		Exists: true, Present: v.standing.visible, Archived: v.standing.archived,
 		Counted: v.presented.Counts,
 		Unread:  int(v.values.Unread), Attention: int(v.values.Attention),
 		Activity: int(v.values.Activity), Level: model.Level(v.standing.own.Level),
-		Manual: en.row.Manual.Set, Version: model.Version(en.row.Manual.Version),
-		ActivityRead: model.ActivitySeq(en.row.Activity.Read),
+		Manual: f.row.Manual.Set, Version: model.Version(f.row.Manual.Version),
+		ActivityRead: model.ActivitySeq(f.row.Activity.Read),
 		Shown:        v.presented.Shown, ShownUnread: int(v.presented.Unread),
 	}
-	sc := st.scopes.at(en.scope)
-	shift := o.facts.offset[model.ScopeID(sc.info.Key-100)]
+	sc := st.scopes.At(st.rows.scope(e))
+	shift := o.facts.offset[model.ScopeID(sc.key-100)]
 	back := func(r readstate.Revision) model.Revision {
 		if r == 0 {
 			return 0
 		}
 		return model.Revision(r - shift)
 	}
-	got.ManualFrom, got.Read = back(en.row.Manual.From), back(en.row.Read)
-	got.Head = model.Revision(sc.ranks.Head - shift)
+	got.ManualFrom, got.Read = back(f.row.Manual.From), back(f.row.Read)
+	got.Head = model.Revision(sc.head - shift)
 	if got != want {
-		return fmt.Errorf("\n got %v\nwant %v\nrow %+v\nwriter %+v", got, want, en.row, en.writer)
+		return fmt.Errorf("\n got %v\nwant %v\nrow %+v\nwriter %+v", got, want, f.row, f.writer)
 	}
 	return nil
 }
@@ -78,7 +80,8 @@ func (o *oracle) totals(st *state, m int32, id model.MemberID, now int64) error 
 		Messages: uint64(b.Messages), Conversations: uint64(b.Conversations),
 		Attention: uint64(b.Attention),
 	}
-	for _, e := range st.members.at(m).entries {
+	x := st.members.At(m).run
+	for e := x.at; e < x.at+x.n; e++ {
 		v, err := st.evaluate(e, now)
 		if err != nil {
 			return err
@@ -110,14 +113,14 @@ func (o *oracle) totals(st *state, m int32, id model.MemberID, now int64) error 
 
 // ranks compares every loaded slot with the world.
 func (o *oracle) ranks(st *state, want func(model.ScopeID) readstate.ScopeRanks) error {
-	for i := 1; i < len(st.scopes.items); i++ {
-		sc := st.scopes.at(int32(i))
-		if sc.info.Key == 0 {
+	for i := int32(1); i < st.scopes.Top(); i++ {
+		if !st.scopes.InUse(i) {
 			continue
 		}
-		id := model.ScopeID(sc.info.Key - 100)
-		if w := want(id); sc.ranks != w {
-			return fmt.Errorf("slot %s:\n got %+v\nwant %+v", id, sc.ranks, w)
+		sc := st.scopes.At(i)
+		id := model.ScopeID(sc.key - 100)
+		if got, w := st.ranks(i), want(id); got != w {
+			return fmt.Errorf("slot %s:\n got %+v\nwant %+v", id, got, w)
 		}
 	}
 	return nil
@@ -125,66 +128,97 @@ func (o *oracle) ranks(st *state, want func(model.ScopeID) readstate.ScopeRanks)
 
 // sound checks what must hold of the slabs whatever happened.
 func (st *state) sound() error {
-	places := map[int32]int{}
-	for i := 1; i < len(st.lists.items); i++ {
-		n := int32(0)
-		prev := none
-		for e := st.lists.at(int32(i)).head; e != none; e = st.entries.at(e).next {
-			if en := st.entries.at(e); en.list != int32(i) || en.prev != prev {
-				return fmt.Errorf("entry %d says list %d prev %d, found on %d after %d",
-					e, en.list, en.prev, i, prev)
+	places, err := st.soundLists()
+	if err != nil {
+		return err
+	}
+	refer, watched, rows := map[int32]int32{}, 0, 0
+	for m := int32(1); m < st.members.Top(); m++ {
+		if !st.members.InUse(m) {
+			continue
+		}
+		x := st.members.At(m).run
+		for e := x.at; e < x.at+x.n; e++ {
+			rows++
+			s := st.rows.scope(e)
+			refer[s]++
+			if l := st.listOf(e); l != none && places[e] != l || l == none && places[e] != none {
+				return fmt.Errorf("row %d says list %d and is on %d", e, l, places[e])
 			}
-			places[e]++
+			if st.rows.member(e) != m || st.entryOf(m, s) != e {
+				return fmt.Errorf("row %d is not where its member and scope say", e)
+			}
+			at := st.position(e)
+			if (at != nil) != (st.connected[m] != nil) {
+				return fmt.Errorf("row %d watched %t", e, at != nil)
+			}
+			if at != nil {
+				watched++
+				if st.audience[s][*at-1] != e {
+					return fmt.Errorf("row %d is not in its audience", e)
+				}
+			}
+		}
+	}
+	if watched != st.watched || rows != st.rows.n || len(refer) > st.scopes.Len() {
+		return fmt.Errorf("%d watched rows, %d counted; %d rows, %d counted",
+			watched, st.watched, rows, st.rows.n)
+	}
+	return st.soundScopes(refer)
+}
+
+// soundLists returns the list that each row was found on.
+func (st *state) soundLists() (map[int32]int32, error) {
+	places := map[int32]int32{}
+	for i := int32(1); i < st.lists.Top(); i++ {
+		if !st.lists.InUse(i) {
+			continue
+		}
+		n, prev := int32(0), none
+		for e := st.lists.At(i).head; e != none; e = st.rows.links.At(e).next {
+			if at := st.rows.links.At(e).prev; st.listOf(e) != i || at != prev || places[e] != none {
+				return nil, fmt.Errorf("row %d says list %d after %d, found on %d after %d",
+					e, st.listOf(e), at, i, prev)
+			}
+			places[e] = i
 			n++
 			prev = e
 		}
-		if n != st.lists.at(int32(i)).n {
-			return fmt.Errorf("list %d has %d entries and says %d", i, n, st.lists.at(int32(i)).n)
-		}
-	}
-	entries, watched := map[int32]int32{}, 0
-	for i := 1; i < len(st.entries.items); i++ {
-		en := st.entries.at(int32(i))
-		if en.member == none {
-			continue
-		}
-		entries[en.scope]++
-		if en.list != none && places[int32(i)] != 1 {
-			return fmt.Errorf("entry %d is in %d places", i, places[int32(i)])
-		}
-		if (en.watched != 0) != (len(st.members.at(en.member).watchers) > 0) {
-			return fmt.Errorf("entry %d watched %d", i, en.watched)
-		}
-		if en.watched != 0 {
-			watched++
-		}
-		if st.members.at(en.member).entries[en.at] != int32(i) ||
-			st.entryOf(en.member, en.scope) != int32(i) {
-			return fmt.Errorf("entry %d is not where its member and scope say", i)
-		}
-	}
-	if watched != st.watched || len(entries) > st.scopes.len() {
-		return fmt.Errorf("%d watched entries, %d counted", watched, st.watched)
-	}
-	for i := 1; i < len(st.scopes.items); i++ {
-		sc := st.scopes.at(int32(i))
-		switch {
-		case sc.info.Key == 0:
-			continue
-		case sc.entries != entries[int32(i)]:
-			return fmt.Errorf("slot %d refers to %d entries, has %d", i, sc.entries, entries[int32(i)])
-		case sc.entries == 0 && len(sc.children) == 0:
-			return fmt.Errorf("slot %d of %s is needed by nobody", i, sc.info.ID)
-		}
-		for at, c := range sc.children {
-			if ch := st.scopes.at(c); ch.parent != int32(i) || ch.childAt != int32(at) {
-				return fmt.Errorf("slot %d has child %d, which says %d at %d", i, c, ch.parent, ch.childAt)
-			}
+		if n != st.lists.At(i).n {
+			return nil, fmt.Errorf("list %d has %d rows and says %d", i, n, st.lists.At(i).n)
 		}
 	}
 	for _, l := range st.batches {
-		if st.lists.at(l).n == 0 || slices.Contains(st.lists.free, l) {
-			return fmt.Errorf("batch %d is empty", l)
+		if !st.lists.InUse(l) || st.lists.At(l).n == 0 {
+			return nil, fmt.Errorf("batch %d is empty", l)
+		}
+	}
+	return places, nil
+}
+
+func (st *state) soundScopes(refer map[int32]int32) error {
+	for i := int32(1); i < st.scopes.Top(); i++ {
+		if !st.scopes.InUse(i) {
+			continue
+		}
+		sc := st.scopes.At(i)
+		if sc.entries != refer[i] {
+			return fmt.Errorf("slot %d refers to %d rows, has %d", i, sc.entries, refer[i])
+		}
+		if sc.entries == 0 && sc.children == 0 {
+			return fmt.Errorf("slot %d of %s is needed by nobody", i, st.scopeID(i))
+		}
+		n, before := int32(0), none
+		for c := sc.child; c != none; c = st.scopes.At(c).after {
+			if ch := st.scopes.At(c); ch.parent != i || ch.before != before {
+				return fmt.Errorf("slot %d has child %d, which says %d after %d",
+					i, c, ch.parent, ch.before)
+			}
+			n++
+			before = c
+		}
+		if n != sc.children {
+			return fmt.Errorf("slot %d has %d children and says %d", i, n, sc.children)
 		}
 	}
 	return nil

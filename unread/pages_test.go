@@ -91,7 +91,7 @@ func TestEviction(t *testing.T) {
 	if s.Evicted == 0 || s.Entries-d.space().st.watched > 2 {
 		t.Errorf("%+v", s)
 	}
-	if d.space().st.memberByID["C"] == none || d.space().st.memberByID["D"] == none {
+	if d.space().st.memberNamed("C") == none || d.space().st.memberNamed("D") == none {
 		t.Error("the watched or the newest member went")
 	}
 	// Who was let go is loaded again, and exact.

@@ -11,42 +11,92 @@ import (
 // candidates; whatever makes it read does nothing, since a read of the candidates checks them
 // and puts the clean ones back.
 
-func (st *state) push(l, e int32) {
-	head := st.lists.at(l)
-	en := st.entries.at(e)
-	en.list, en.prev, en.next = l, none, head.head
-	if head.head != none {
-		st.entries.at(head.head).prev = e
+// spot says which kind of list a row is on.
+type spot uint8
+
+const (
+	hidden spot = iota // on none
+	candidate
+	waitingAll
+	waitingNamed
+)
+
+// generations is how many waiter lists of one kind a scope can have at once: the one on which
+// rows come to rest, and batches not yet worked off.
+const generations = 16
+
+// listOf finds the list that a row is on; none for a hidden row.
+func (st *state) listOf(e int32) int32 {
+	h := st.rows.hot.At(e)
+	at := h.spot()
+	if at == hidden {
+		return none
 	}
+	if at == candidate {
+		return st.members.At(st.rows.member(e)).candidate
+	}
+	s := st.rows.scope(e)
+	l := st.scopes.At(s).waiting(at)
+	if st.lists.At(l).gen == h.gen() {
+		return l
+	}
+	return st.batch(s, at, h.gen())
+}
+
+func (sc *scope) waiting(at spot) int32 {
+	if at == waitingNamed {
+		return sc.waitNamed
+	}
+	return sc.waitAll
+}
+
+// batch finds the batch that a generation of a scope's waiter list became.
+func (st *state) batch(s int32, at spot, gen uint8) int32 {
+	for _, l := range st.batches {
+		if b := st.lists.At(l); b.scope == s && b.spot == at && b.gen == gen {
+			return l
+		}
+	}
+	return none
+}
+
+func (st *state) push(l, e int32) {
+	head := st.lists.At(l)
+	*st.rows.links.At(e) = link{next: head.head}
+	if head.head != none {
+		st.rows.links.At(head.head).prev = e
+	}
+	st.rows.hot.At(e).put(head.spot, head.gen)
 	head.head = e
 	head.n++
 }
 
 func (st *state) unlist(e int32) {
-	en := st.entries.at(e)
-	if en.list == none {
+	at := st.listOf(e)
+	if at == none {
 		return
 	}
-	l := st.lists.at(en.list)
-	if en.prev != none {
-		st.entries.at(en.prev).next = en.next
+	l, x := st.lists.At(at), *st.rows.links.At(e)
+	if x.prev != none {
+		st.rows.links.At(x.prev).next = x.next
 	} else {
-		l.head = en.next
+		l.head = x.next
 	}
-	if en.next != none {
-		st.entries.at(en.next).prev = en.prev
+	if x.next != none {
+		st.rows.links.At(x.next).prev = x.prev
 	}
+	*st.rows.links.At(e) = link{}
+	st.rows.hot.At(e).put(hidden, 0)
 	if l.n--; l.n == 0 {
-		if i := slices.Index(st.batches, en.list); i >= 0 {
+		if i := slices.Index(st.batches, at); i >= 0 {
 			st.batches = slices.Delete(st.batches, i, i+1)
-			st.lists.drop(en.list)
+			st.lists.Drop(at)
 		}
 	}
-	en.list, en.prev, en.next = none, none, none
 }
 
 func (st *state) move(e, l int32) {
-	if st.entries.at(e).list == l {
+	if st.listOf(e) == l {
 		return
 	}
 	st.unlist(e)
@@ -57,74 +107,74 @@ func (st *state) move(e, l int32) {
 
 // fire makes a row a candidate.
 func (st *state) fire(e int32) {
-	st.move(e, st.members.at(st.entries.at(e).member).candidate)
+	st.move(e, st.members.At(st.rows.member(e)).candidate)
 }
 
 // fireWaiting makes a row a candidate unless it is hidden.
 func (st *state) fireWaiting(e int32) {
-	if st.entries.at(e).list != none {
+	if st.rows.hot.At(e).spot() != hidden {
 		st.fire(e)
 	}
 }
 
 // fireList makes all rows of a waiter list candidates, at once or, when they are many, as a
-// batch. It returns the list that the scope has from now on.
+// batch, unless batches of all generations are pending. It returns the list that the scope has
+// from now on.
 func (st *state) fireList(l int32) int32 {
-	if int(st.lists.at(l).n) > st.fireLimit {
+	old := *st.lists.At(l)
+	next := list{scope: old.scope, spot: old.spot, gen: (old.gen + 1) % generations}
+	if int(old.n) > st.fireLimit && st.batch(next.scope, next.spot, next.gen) == none {
 		st.batches = append(st.batches, l)
-		return st.lists.take(list{})
+		return st.newList(next)
 	}
-	for e := st.lists.at(l).head; e != none; e = st.lists.at(l).head {
+	for e := old.head; e != none; e = st.lists.At(l).head {
 		st.fire(e)
 	}
 	return l
 }
 
 func (st *state) fireAll(s int32) {
-	l := st.fireList(st.scopes.at(s).waitAll)
-	st.scopes.at(s).waitAll = l
+	l := st.fireList(st.scopes.At(s).waitAll)
+	st.scopes.At(s).waitAll = l
 }
 
 func (st *state) fireNamed(s int32) {
-	l := st.fireList(st.scopes.at(s).waitNamed)
-	st.scopes.at(s).waitNamed = l
+	l := st.fireList(st.scopes.At(s).waitNamed)
+	st.scopes.At(s).waitNamed = l
 }
 
 // fireThreads makes the member's rows in the threads of a channel candidates and tells watches
-// of them, by the shorter of two ways to find them. Only says which rows matter.
-func (st *state) fireThreads(m, channel int32, only func(*entry) bool) {
-	children, own := st.scopes.at(channel).children, st.members.at(m).entries
-	visit := func(e int32) {
-		if e == none || !only(st.entries.at(e)) {
-			return
-		}
-		st.fire(e)
-		st.mark(e)
-	}
-	if len(children) <= len(own) {
-		for _, s := range children {
-			visit(st.entryOf(m, s))
-		}
+// of them. Only says which rows matter.
+func (st *state) fireThreads(m, channel int32, only func(*full) bool) {
+	if st.scopes.At(channel).children == 0 {
 		return
 	}
-	for _, e := range own {
-		if st.scopes.at(st.entries.at(e).scope).parent == channel {
-			visit(e)
+	x := st.members.At(m).run
+	for e := x.at; e < x.at+x.n; e++ {
+		if st.scopes.At(st.rows.scope(e)).parent != channel {
+			continue
+		}
+		if f := st.rows.load(e); only(&f) {
+			st.fire(e)
+			st.mark(e)
 		}
 	}
 }
+
+// open is a row that its member may see as far as the row alone says.
+func open(f *full) bool { return f.row.Joined && f.row.Visible }
 
 // tick moves rows of pending batches and tells watches of big scopes, touching at most limit
 // rows. It reports that more is left.
 func (st *state) tick(limit int) bool {
 	for len(st.batches) > 0 && limit > 0 {
-		e := st.lists.at(st.batches[0]).head
+		e := st.lists.At(st.batches[0]).head
 		st.fire(e)
 		limit--
 	}
 	for len(st.marks) > 0 && limit > 0 {
 		b := &st.marks[0]
-		watched := st.scopes.at(b.scope).watched
+		watched := st.audience[b.scope]
 		b.next = min(b.next, int32(len(watched)))
 		for ; b.next > 0 && limit > 0; limit-- {
 			b.next--
@@ -145,8 +195,8 @@ func (st *state) collect(m int32) bool {
 	found := false
 	for i := len(st.batches) - 1; i >= 0; i-- {
 		l := st.batches[i]
-		s := st.entries.at(st.lists.at(l).head).scope
-		if e := st.entryOf(m, s); e != none && st.entries.at(e).list == l {
+		s := st.lists.At(l).scope
+		if e := st.entryOf(m, s); e != none && st.listOf(e) == l {
 			st.fire(e)
 			found = true
 		}
@@ -157,8 +207,8 @@ func (st *state) collect(m int32) bool {
 // awaits reports that some row of the member is on a pending batch.
 func (st *state) awaits(m int32) bool {
 	for _, l := range st.batches {
-		s := st.entries.at(st.lists.at(l).head).scope
-		if e := st.entryOf(m, s); e != none && st.entries.at(e).list == l {
+		s := st.lists.At(l).scope
+		if e := st.entryOf(m, s); e != none && st.listOf(e) == l {
 			return true
 		}
 	}
@@ -167,27 +217,26 @@ func (st *state) awaits(m int32) bool {
 
 // noteUntil keeps the earliest end of a level.
 func (st *state) noteUntil(m int32, until int64) {
-	mb := st.members.at(m)
+	mb := st.members.At(m)
 	if until > st.now && (mb.nextUntil == 0 || until < mb.nextUntil) {
 		mb.nextUntil = until
-		if len(mb.watchers) > 0 {
-			st.untils = append(st.untils, mb.info.ID)
+		if c := st.connected[m]; c != nil {
+			st.untils = append(st.untils, c.id)
 		}
 	}
 }
 
 // due fires the rows whose level ended by now, and the threads that inherit it.
 func (st *state) due(m int32) {
-	mb := st.members.at(m)
+	mb := st.members.At(m)
 	if mb.nextUntil == 0 || st.now < mb.nextUntil {
 		return
 	}
 	from := mb.nextUntil
 	mb.nextUntil = 0
-	inherits := func(en *entry) bool { return en.row.Level == readstate.LevelInherit }
-	for _, e := range slices.Clone(mb.entries) {
-		en := st.entries.at(e)
-		until := en.row.Until
+	inherits := func(f *full) bool { return f.row.Level == readstate.LevelInherit }
+	for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
+		until := st.rows.load(e).row.Until
 		if until == 0 || until < from {
 			continue
 		}
@@ -197,17 +246,17 @@ func (st *state) due(m int32) {
 		}
 		st.fire(e)
 		st.markVisible(e, nobody)
-		st.fireThreads(m, en.scope, inherits)
+		st.fireThreads(m, st.rows.scope(e), inherits)
 	}
 }
 
 // rest puts a row that was found clean where it belongs.
 func (st *state) rest(e int32, standing *standing) {
-	sc := st.scopes.at(st.entries.at(e).scope)
+	sc := st.scopes.At(st.rows.scope(e))
 	switch {
 	case !standing.visible, standing.own.Level == readstate.LevelNone:
 		st.move(e, none)
-	case standing.own.Level == readstate.LevelMentions && sc.info.Type != readstate.DM:
+	case standing.own.Level == readstate.LevelMentions && sc.kind != readstate.DM:
 		st.move(e, sc.waitNamed)
 	default:
 		st.move(e, sc.waitAll)
@@ -237,10 +286,10 @@ func (st *state) total(m int32) (readstate.Badge, error) {
 // check evaluates candidates: all of them, where badge wants their sum, else up to the first
 // unread one.
 func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
-	candidates := st.members.at(m).candidate
+	candidates := st.members.At(m).candidate
 	var next int32
-	for e := st.lists.at(candidates).head; e != none; e = next {
-		next = st.entries.at(e).next
+	for e := st.lists.At(candidates).head; e != none; e = next {
+		next = st.rows.links.At(e).next
 		st.checks.Add(1)
 		v, err := st.evaluate(e, st.now)
 		switch {
@@ -256,5 +305,5 @@ func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
 			badge.Add(v.presented)
 		}
 	}
-	return st.lists.at(candidates).n > 0, nil
+	return st.lists.At(candidates).n > 0, nil
 }

@@ -12,6 +12,9 @@ import (
 
 // readPort is the port through which dots and counts are read.
 type readPort interface {
+	Counts(
+		ctx context.Context, id readstate.WorkspaceID, member readstate.MemberID, dst []Count,
+	) ([]Count, readstate.LSN, error)
 	HasUnread(readstate.WorkspaceID, readstate.MemberID) (bool, State)
 	Row(context.Context, readstate.WorkspaceID, readstate.MemberID, readstate.ScopeID) (Row, error)
 	Rows(context.Context, readstate.WorkspaceID, readstate.MemberID, string, int) (RowPage, error)

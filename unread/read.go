@@ -13,7 +13,7 @@ import (
 // need says how much of a member a read wants loaded.
 type need func(st *state, m int32) bool
 
-func whole(st *state, m int32) bool { return st.members.at(m).complete }
+func whole(st *state, m int32) bool { return st.members.At(m).complete }
 
 // view runs fn on the member's memory once it suffices, under the shared lock: fn must change
 // nothing. A cold member is loaded, for which view waits up to HydrateWait or the context's end;
@@ -56,7 +56,7 @@ func (r *Runtime) view(
 			return fmt.Errorf("runtime closed: %w", ErrNotServable)
 		}
 		if partial != nil && ctx.Err() == nil {
-			anything := func(st *state, m int32) bool { return len(st.members.at(m).entries) > 0 }
+			anything := func(st *state, m int32) bool { return st.members.At(m).run.n > 0 }
 			if done, err := r.tryView(ws, member, anything, partial); done {
 				return err
 			}
@@ -73,13 +73,13 @@ func (r *Runtime) tryView(
 ) (bool, error) {
 	ws.mu.RLock()
 	st := ws.st
-	m := st.memberByID[member]
+	m := st.memberNamed(member)
 	if m == none || ws.dropped || !enough(st, m) {
 		ws.mu.RUnlock()
 		return false, nil
 	}
-	mb := st.members.at(m)
-	if mb.info.Erased {
+	mb := st.members.At(m)
+	if mb.erased {
 		ws.mu.RUnlock()
 		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
 	}
@@ -113,11 +113,11 @@ func (r *Runtime) tidyView(
 	r.lock(ws)
 	defer r.unlock(ws)
 	st := ws.st
-	m := st.memberByID[member]
+	m := st.memberNamed(member)
 	if m == none || ws.dropped || !enough(st, m) {
 		return false, nil
 	}
-	if st.members.at(m).info.Erased {
+	if st.members.At(m).erased {
 		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
 	}
 	_, err := st.total(m)
@@ -140,7 +140,7 @@ func (r *Runtime) await(
 	if ws.dropped {
 		return nil, nil, fmt.Errorf("%w %q", ErrNoWorkspace, ws.id)
 	}
-	if m := ws.st.memberByID[member]; m != none && enough(ws.st, m) {
+	if m := ws.st.memberNamed(member); m != none && enough(ws.st, m) {
 		return nil, nil, nil
 	}
 	j, err := r.wantMember(ws, member)
@@ -187,10 +187,10 @@ func (r *Runtime) viewRow(
 	fn func(st *state, e int32, now int64) error,
 ) error {
 	enough := func(st *state, m int32) bool {
-		return whole(st, m) || st.entryOf(m, st.scopeByID[scope]) != none
+		return whole(st, m) || st.entryOf(m, st.scopeNamed(scope)) != none
 	}
 	return r.view(ctx, id, member, enough, func(st *state, m int32, now int64) error {
-		e := st.entryOf(m, st.scopeByID[scope])
+		e := st.entryOf(m, st.scopeNamed(scope))
 		if e == none || !st.standing(e, now).visible {
 			return fmt.Errorf("scope %q of member %q: %w", scope, member, ErrNoRow)
 		}
@@ -235,9 +235,9 @@ func (st *state) summary(m int32) (Summary, error) {
 }
 
 func (st *state) summarize(m int32, badge readstate.Badge) Summary {
-	mb := st.members.at(m)
+	mb := st.members.At(m)
 	return Summary{
-		HasUnread: badge.Conversations > 0, Badge: badge, Display: mb.info.Badge,
+		HasUnread: badge.Conversations > 0, Badge: badge, Display: mb.badge,
 		Complete: mb.complete, State: Ready, LSN: st.lsn,
 	}
 }
@@ -256,10 +256,10 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 	}
 	r.lock(ws)
 	defer r.unlock(ws)
-	m := ws.st.memberByID[member]
+	m := ws.st.memberNamed(member)
 	if m != none {
-		mb := ws.st.members.at(m)
-		if mb.info.Erased {
+		mb := ws.st.members.At(m)
+		if mb.erased {
 			r.metrics.suppressed.Add(1)
 			return false, Unavailable
 		}
@@ -291,12 +291,12 @@ func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool 
 	ws.mu.RLock()
 	defer ws.mu.RUnlock()
 	st := ws.st
-	m := st.memberByID[member]
-	if m == none || st.members.at(m).info.Erased {
+	m := st.memberNamed(member)
+	if m == none || st.members.At(m).erased {
 		return false
 	}
-	atomic.StoreUint32(&st.members.at(m).used, 1)
-	e := st.lists.at(st.members.at(m).candidate).head
+	atomic.StoreUint32(&st.members.At(m).used, 1)
+	e := st.lists.At(st.members.At(m).candidate).head
 	if e == none {
 		return false
 	}
@@ -316,16 +316,16 @@ func (r *Runtime) Visible(
 	}
 	ws.mu.RLock()
 	defer ws.mu.RUnlock()
-	m := ws.st.memberByID[member]
+	m := ws.st.memberNamed(member)
 	if m == none || ws.dropped {
 		return false, false
 	}
-	mb := ws.st.members.at(m)
-	if mb.info.Erased {
+	mb := ws.st.members.At(m)
+	if mb.erased {
 		return false, true
 	}
 	e := none
-	if s := ws.st.scopeByID[scope]; s != none {
+	if s := ws.st.scopeNamed(scope); s != none {
 		e = ws.st.entryOf(m, s)
 	}
 	if e == none {

@@ -95,7 +95,7 @@ func TestErasedIDTakenAnew(t *testing.T) {
 				t.Errorf("the watch hears %v", got)
 			}
 		}
-		if m := d.space().st.memberByID["B"]; d.space().st.members.at(m).info.Key != newKey {
+		if m := d.space().st.memberNamed("B"); d.space().st.members.At(m).key != newKey {
 			t.Errorf("watched %t: the id is not the new member's", watched)
 		}
 	}
@@ -120,10 +120,10 @@ func TestErasedIDTakenWhileAPageIsRead(t *testing.T) {
 			d.page(newKey, nil)()
 		}
 		st := d.space().st
-		m := st.memberByID["B"]
-		if mb := st.members.at(m); mb.info.Key != newKey || !mb.complete || len(mb.entries) != 2 {
+		m := st.memberNamed("B")
+		if mb := st.members.At(m); mb.key != newKey || !mb.complete || mb.run.n != 2 {
 			t.Errorf("loaded %t: key %d, complete %t, %d rows",
-				loaded, mb.info.Key, mb.complete, len(mb.entries))
+				loaded, mb.key, mb.complete, mb.run.n)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tidemark-im/tidemark/internal/slab"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -38,7 +39,8 @@ func TestRevSet(t *testing.T) {
 		for b := range uint64(4) {
 			blocks = append(blocks, readstate.BlockCount{Block: b, Count: counts[b]})
 		}
-		s := newRevSet(blocks)
+		sets, s := newSets(new(slab.Memory)), new(revSet)
+		sets.fill(s, blocks)
 		floor := readstate.Revision(0)
 		for range 400 {
 			r := floor + 1 + readstate.Revision(rng.IntN(span-int(floor)-1))
@@ -50,27 +52,27 @@ func TestRevSet(t *testing.T) {
 						delete(plain, x)
 					}
 				}
-				s.trim(bits(floor))
+				sets.trim(s, bits(floor))
 			case plain[r]:
-				if err := s.remove(r); err != nil {
+				if err := sets.remove(s, r); err != nil {
 					t.Fatal(err)
 				}
 				delete(plain, r)
 			default:
-				if err := s.add(r); err != nil {
+				if err := sets.add(s, r); err != nil {
 					t.Fatal(err)
 				}
 				plain[r] = true
 			}
 			base := floor + readstate.Revision(rng.IntN(span-int(floor)))
-			s.learn(bits(base))
+			sets.learn(s, bits(base))
 			var want uint64
 			for x := range plain {
 				if x > base {
 					want++
 				}
 			}
-			if got, err := s.above(base); err != nil || got != want {
+			if got, err := sets.above(s, base); err != nil || got != want {
 				t.Fatalf("above %d: %d, %v, want %d", base, got, err, want)
 			}
 		}
@@ -78,38 +80,39 @@ func TestRevSet(t *testing.T) {
 }
 
 func TestRevSetRefusesContradictions(t *testing.T) {
-	s := newRevSet([]readstate.BlockCount{{Block: 2, Count: 5}, {Block: 7}})
-	if _, err := s.above(2*readstate.BlockSize + 3); !errors.Is(err, ErrInvariant) {
+	sets, s := newSets(new(slab.Memory)), new(revSet)
+	sets.fill(s, []readstate.BlockCount{{Block: 2, Count: 5}, {Block: 7}})
+	if _, err := sets.above(s, 2*readstate.BlockSize+3); !errors.Is(err, ErrInvariant) {
 		t.Errorf("counting within a block whose bits are unknown: %v", err)
 	}
-	if n, err := s.above(readstate.BlockSize); err != nil || n != 5 {
+	if n, err := sets.above(s, readstate.BlockSize); err != nil || n != 5 {
 		t.Errorf("counting from below it: %d, %v", n, err)
 	}
-	if n, err := s.above(9 * readstate.BlockSize); err != nil || n != 0 {
+	if n, err := sets.above(s, 9*readstate.BlockSize); err != nil || n != 0 {
 		t.Errorf("counting from above it: %d, %v", n, err)
 	}
-	if err := s.remove(3); !errors.Is(err, ErrInvariant) {
+	if err := sets.remove(s, 3); !errors.Is(err, ErrInvariant) {
 		t.Errorf("taking from an empty block: %v", err)
 	}
-	if err := s.add(3); err != nil {
+	if err := sets.add(s, 3); err != nil {
 		t.Error(err)
 	}
-	if err := s.add(3); !errors.Is(err, ErrInvariant) {
+	if err := sets.add(s, 3); !errors.Is(err, ErrInvariant) {
 		t.Errorf("adding twice: %v", err)
 	}
-	if err := s.remove(4); !errors.Is(err, ErrInvariant) {
+	if err := sets.remove(s, 4); !errors.Is(err, ErrInvariant) {
 		t.Errorf("taking what is not there: %v", err)
 	}
-	if err := s.remove(3); err != nil || len(s.blocks) != 1 {
-		t.Errorf("%v, %d blocks", err, len(s.blocks))
+	if err := sets.remove(s, 3); err != nil || s.blocks.n != 1 {
+		t.Errorf("%v, %d blocks", err, s.blocks.n)
 	}
 	// A page's bits are of the same moment and stay the caller's.
 	bits := new(readstate.Bitmap)
 	for r := range readstate.Revision(5) {
 		bits.Set(2*readstate.BlockSize + r)
 	}
-	s.learn(readstate.BlockBits{Block: 2, Bits: bits})
-	if err := s.remove(2 * readstate.BlockSize); err != nil || bits.Count() != 5 {
+	sets.learn(s, readstate.BlockBits{Block: 2, Bits: bits})
+	if err := sets.remove(s, 2*readstate.BlockSize); err != nil || bits.Count() != 5 {
 		t.Errorf("%v; the caller's bits are %d", err, bits.Count())
 	}
 }

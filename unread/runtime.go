@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tidemark-im/tidemark/internal/slab"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -19,6 +20,7 @@ type Runtime struct {
 	mu     sync.RWMutex // guards spaces only; never held together with slow work
 	spaces map[readstate.WorkspaceID]*workspace
 
+	memory  slab.Memory
 	queue   queue
 	agenda  agenda
 	metrics metrics
@@ -117,7 +119,7 @@ func (r *Runtime) Drop(id readstate.WorkspaceID) {
 }
 
 func (r *Runtime) freshState(lsn readstate.LSN) *state {
-	st := newState(r.cfg.MaxFirePerTick, &r.metrics.checks)
+	st := newState(&r.memory, r.cfg.MaxFirePerTick, &r.metrics.checks)
 	st.lsn = lsn
 	st.now = r.now()
 	return st
@@ -150,8 +152,8 @@ func (r *Runtime) unlock(ws *workspace) {
 	ws.st.noted, ws.st.untils = nil, nil
 	work := !ws.dropped && ws.st.pending()
 	for _, id := range untils {
-		if m := ws.st.memberByID[id]; m != none && !ws.dropped {
-			r.agenda.set(ws, id, levelEnds, ws.st.members.at(m).nextUntil)
+		if m := ws.st.memberNamed(id); m != none && !ws.dropped {
+			r.agenda.set(ws, id, levelEnds, ws.st.members.At(m).nextUntil)
 		}
 	}
 	ws.mu.Unlock()

@@ -258,12 +258,12 @@ func (s *simulation) check() error {
 	if err := s.oracle.ranks(st, ranks); err != nil {
 		return err
 	}
-	for _, id := range slices.Sorted(maps.Keys(st.memberByID)) {
+	for _, key := range slices.Sorted(maps.Keys(st.memberByKey)) {
 		// Now and then a member is left unread, so that candidates and batches pile up.
 		if s.rng.IntN(4) == 0 {
 			continue
 		}
-		if err := s.oracle.member(st, st.memberByID[id], st.now); err != nil {
+		if err := s.oracle.member(st, st.memberByKey[key], st.now); err != nil {
 			return err
 		}
 	}

@@ -70,9 +70,9 @@ func (r *Runtime) Stats() Stats {
 	for _, ws := range r.all() {
 		ws.mu.RLock()
 		s.Workspaces++
-		s.Members += ws.st.members.len()
-		s.Entries += ws.st.entries.len()
-		s.Scopes += ws.st.scopes.len()
+		s.Members += ws.st.members.Len()
+		s.Entries += ws.st.rows.n
+		s.Scopes += ws.st.scopes.Len()
 		s.PendingBatches += len(ws.st.batches)
 		s.RingEvents += ws.ring.events
 		s.Hydrating += len(ws.jobs)

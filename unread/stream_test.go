@@ -128,8 +128,8 @@ func (c *copied) take(d Delta) {
 }
 
 func (s *simulation) complete(id readstate.MemberID) bool {
-	m := s.ws.st.memberByID[id]
-	return m != none && s.ws.st.members.at(m).complete
+	m := s.ws.st.memberNamed(id)
+	return m != none && s.ws.st.members.At(m).complete
 }
 
 // snapshot pages through the member's rows.

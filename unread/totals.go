@@ -28,8 +28,8 @@ func (r *Runtime) Totals(
 			return err
 		}
 		totals = map[string]readstate.Badge{}
-		head := st.lists.at(st.members.at(m).candidate).head
-		for e := head; e != none; e = st.entries.at(e).next {
+		head := st.lists.At(st.members.At(m).candidate).head
+		for e := head; e != none; e = st.rows.links.At(e).next {
 			v, err := st.evaluate(e, now)
 			if err != nil {
 				return err
@@ -46,17 +46,17 @@ func (r *Runtime) Totals(
 }
 
 func (st *state) groups(e int32, group Group) []string {
-	info := &st.scopes.at(st.entries.at(e).scope).info
+	sc := st.scopes.At(st.rows.scope(e))
 	switch group {
 	case ByTag:
-		return info.Tags
+		return unpackTags(st.text.String(sc.tags))
 	case ByType:
-		return []string{info.Type.String()}
+		return []string{sc.kind.String()}
 	}
-	if info.ParentID != "" {
-		return []string{string(info.ParentID)}
+	if sc.parentID != 0 {
+		return []string{st.text.String(sc.parentID)}
 	}
-	return []string{string(info.ID)}
+	return []string{st.text.String(sc.id)}
 }
 
 // Explain says of which terms a count is made.
@@ -80,7 +80,8 @@ func (st *state) explain(e int32, now int64) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	t, err := st.terms(e)
+	f := st.rows.load(e)
+	t, err := st.terms(e, &f)
 	if err != nil {
 		return Explanation{}, st.broken(e, err)
 	}
@@ -92,15 +93,15 @@ func (st *state) explain(e int32, now int64) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, st.broken(e, err)
 	}
-	en := st.entries.at(e)
+	m := st.rows.member(e)
 	x := Explanation{
 		Row: row,
-		E:   en.row.Point.E, Base: en.row.Point.Base(t.Floor), Head: t.Head,
+		E:   f.row.Point.E, Base: f.row.Point.Base(t.Floor), Head: t.Head,
 		Removed: t.Removed, Everyone: t.Everyone, Own: own, Blocked: blocked,
-		Direct: en.row.Point.Direct, MemberKey: st.members.at(en.member).info.Key,
+		Direct: f.row.Point.Direct, MemberKey: st.members.At(m).key,
 	}
-	for writer := range st.scopes.at(en.scope).blocked {
-		if st.blocks(en.member, writer) {
+	for writer := range st.blocked.writers[st.rows.scope(e)] {
+		if st.blocks(m, writer) {
 			x.BlockedBy = append(x.BlockedBy, writer)
 		}
 	}

@@ -75,18 +75,14 @@ func (w *Watch) Add(members ...readstate.MemberID) error {
 		}
 		w.members[id] = struct{}{}
 		ws.watches[id] = append(ws.watches[id], w)
-		m := ws.st.memberByID[id]
+		m := ws.st.memberNamed(id)
 		if m == none {
 			// A refusal is counted; the reads of the stream ask again.
 			_, _ = r.wantMember(ws, id)
 			continue
 		}
-		mb := ws.st.members.at(m)
-		mb.watchers = append(mb.watchers, w)
-		for _, e := range mb.entries {
-			ws.st.watchEntry(e)
-		}
-		if mb.nextUntil != 0 {
+		ws.st.connect(m, w)
+		if ws.st.members.At(m).nextUntil != 0 {
 			ws.st.untils = append(ws.st.untils, id)
 		}
 	}
@@ -148,27 +144,20 @@ func (w *Watch) release(members []readstate.MemberID) {
 		} else {
 			w.ws.watches[id] = rest
 		}
-		m := st.memberByID[id]
-		if m == none {
-			continue
+		if m := st.memberNamed(id); m != none && st.disconnect(m, w) {
+			w.r.agenda.remove(w.ws, id, levelEnds)
 		}
-		mb := st.members.at(m)
-		mb.watchers = slices.DeleteFunc(mb.watchers, self)
-		if len(mb.watchers) > 0 {
-			continue
-		}
-		for _, e := range mb.entries {
-			st.unwatchEntry(e)
-		}
-		w.r.agenda.remove(w.ws, id, levelEnds)
 	}
 }
 
-// note records a change. Under the workspace's lock.
-func (w *Watch) note(m readstate.MemberID, key readstate.ScopeKey, id readstate.ScopeID) {
+// note records a change; id is asked for the scope's name if it is the first. Under the
+// workspace's lock.
+func (w *Watch) note(m readstate.MemberID, key readstate.ScopeKey, id func() readstate.ScopeID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.add(told{change{m, key}, id})
+	if _, found := w.dirty[change{m, key}]; !found && !w.gone {
+		w.add(told{change{m, key}, id()})
+	}
 }
 
 func (w *Watch) add(c told) {
@@ -300,12 +289,12 @@ func (w *Watch) deltas(
 		if _, found := w.members[c.member]; !found {
 			continue
 		}
-		m := st.memberByID[c.member]
+		m := st.memberNamed(c.member)
 		e := none
 		if m != none {
 			e = st.entryOf(m, st.scopeByKey[c.scope])
 		}
-		if m == none || (e == none && !st.members.at(m).complete) {
+		if m == none || (e == none && !st.members.At(m).complete) {
 			early = append(early, c)
 			continue
 		}

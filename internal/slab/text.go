@@ -1,0 +1,110 @@
+package slab
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// cell is the unit in which texts are kept.
+type cell [cellBytes]byte
+
+const cellBytes = 8
+
+// Text keeps byte strings of any length up to MaxText. Each takes its own place, also when it equals
+// another. A text is stored as its length in bytes, a varint, and the bytes.
+type Text struct {
+	cells *Runs[cell]
+}
+
+// Ref names a text in a [Text]. Ref 0 is the empty string, for which nothing is stored.
+type Ref int32
+
+// MaxText is how many bytes the longest text has.
+const MaxText = largestItems*cellBytes - binary.MaxVarintLen32
+
+// NewText returns an empty Text whose segments are counted in m. It reserves nothing yet.
+func NewText(m *Memory) *Text { return &Text{cells: NewRuns[cell](m, 1)} }
+
+// Put stores a copy of s. It panics when s is longer than MaxText, and when the index space of 16 GiB
+// is used up.
+func (t *Text) Put(s string) Ref {
+	if s == "" {
+		return 0
+	}
+	at, size := t.cells.Take(cellsFor(s))
+	write(t.cells.View(at, size), s)
+	return Ref(at)
+}
+
+// Set makes s the text in place of old, which is no longer to be used; the Ref that it returns is. The
+// place is the same when s fits it as well as old did. It panics when old is not in use, and where Put
+// does.
+func (t *Text) Set(old Ref, s string) Ref {
+	if old == 0 || s == "" || t.cells.Size(cellsFor(s)) != t.size(old) {
+		t.Drop(old)
+		return t.Put(s)
+	}
+	write(t.cells.View(int32(old), t.size(old)), s)
+	return old
+}
+
+// String returns a copy of the text in the Go heap.
+func (t *Text) String(r Ref) string { return string(t.bytes(r)) }
+
+// Equal tells whether the text is s.
+func (t *Text) Equal(r Ref, s string) bool { return string(t.bytes(r)) == s }
+
+// Drop gives the text back. It panics when r is not in use. Drop(0) does nothing.
+func (t *Text) Drop(r Ref) {
+	if r == 0 {
+		return
+	}
+	t.cells.Drop(int32(r), t.size(r))
+}
+
+// Room returns how many bytes the segments could hold that may still be added; see [Runs.Room].
+func (t *Text) Room() int { return t.cells.Room() * cellBytes }
+
+// Bytes returns how many bytes are reserved.
+func (t *Text) Bytes() int64 { return t.cells.Bytes() }
+
+// bytes returns the text in place.
+func (t *Text) bytes(r Ref) []byte {
+	if r == 0 {
+		return nil
+	}
+	prefix, n := t.length(r)
+	return octets(t.cells.View(int32(r), toCells(prefix+n)))[prefix : prefix+n]
+}
+
+// length returns how many bytes the length takes, and the length of the text.
+func (t *Text) length(r Ref) (prefix, n int) {
+	first := t.cells.At(int32(r))
+	v, prefix := binary.Uvarint(first[:])
+	return prefix, int(v)
+}
+
+// size returns how many cells the text was given. It panics when the text is not in use.
+func (t *Text) size(r Ref) int {
+	if !t.cells.InUse(int32(r)) {
+		panic(fmt.Sprintf("slab: text %d is not in use", r))
+	}
+	prefix, n := t.length(r)
+	return t.cells.Size(toCells(prefix + n))
+}
+
+// write stores s in its cells and leaves nothing behind it.
+func write(cells []cell, s string) {
+	b := octets(cells)
+	n := binary.PutUvarint(b, uint64(len(s)))
+	n += copy(b[n:], s)
+	clear(b[n:])
+}
+
+// cellsFor returns how many cells s takes.
+func cellsFor(s string) int {
+	var prefix [binary.MaxVarintLen64]byte
+	return toCells(binary.PutUvarint(prefix[:], uint64(len(s))) + len(s))
+}
+
+func toCells(bytes int) int { return (bytes + cellBytes - 1) / cellBytes }

@@ -1,0 +1,117 @@
+package unread
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// wrong is B's row in s1 as no store would send it: more of B's own messages are removed than
+// there are messages.
+func wrong() readstate.MemberEvent {
+	return readstate.MemberEvent{MemberRow: readstate.MemberRow{
+		Scope: scopeKey(1), Member: 2, MemberID: "B",
+		Row: readstate.Row{Joined: true, Visible: true, Point: readstate.Point{OwnRemoved: 7}},
+	}}
+}
+
+// Whoever asks first for a count that is below zero gets none, and the memory goes.
+func TestEveryReadFindsANegativeCount(t *testing.T) {
+	reads := map[string]func(d *desk) error{
+		"dot": func(d *desk) error {
+			if dot, state := d.r.HasUnread(testSpace, "B"); dot || state != Unavailable {
+				return nil
+			}
+			return ErrInvariant
+		},
+		"row": func(d *desk) error {
+			_, err := d.r.Row(cold(), testSpace, "B", "s1")
+			return err
+		},
+		"summary": func(d *desk) error {
+			_, err := d.r.Summary(cold(), testSpace, "B")
+			return err
+		},
+		"rows": func(d *desk) error {
+			_, err := d.r.Rows(cold(), testSpace, "B", "", 9)
+			return err
+		},
+		"totals": func(d *desk) error {
+			_, err := d.r.Totals(cold(), testSpace, "B", ByType)
+			return err
+		},
+		"explanation": func(d *desk) error {
+			_, err := d.r.Explain(cold(), testSpace, "B", "s1")
+			return err
+		},
+		"changes": func(d *desk) error {
+			_, err := d.r.Changed(cold(), testSpace, "B", d.facts.lsn-1)
+			return err
+		},
+	}
+	for name, read := range reads {
+		d := newDesk(t, Config{}, append(room, "post s1 A")...)
+		d.load("B")
+		d.apply(wrong())
+		if err := read(d); !errors.Is(err, ErrInvariant) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s := d.r.Stats(); s.Alarms != 1 || s.Members != 0 {
+			t.Errorf("%s: %d alarms, %d members left", name, s.Alarms, s.Members)
+		}
+		d.load("B")
+		d.agree()
+	}
+}
+
+// A stream that comes upon a negative count is lost, and hands nothing out.
+func TestAStreamFindsANegativeCount(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "post s1 A")...)
+	w := d.watch("B")
+	d.apply(wrong())
+	if got := d.told(w); got != nil {
+		t.Errorf("told %v", got)
+	}
+	select {
+	case <-w.Lost():
+	default:
+		t.Error("the watch is not lost")
+	}
+	if s := d.r.Stats(); s.Alarms != 1 || s.LostWatches != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The pair about a blocked writer may contradict an event although the row does not.
+func TestAPairIsContradicted(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "post s1 C", "block B C", "post s1 A @B")...)
+	d.load("B")
+	unnamed := readstate.EditEvent{
+		Scope: scopeKey(1), Seq: 1, Revision: 1, Author: 3, NamedBefore: keys(2),
+	}
+	err := d.r.Apply(testSpace, d.facts.lsn+1, []readstate.Event{unnamed})
+	if !errors.Is(err, ErrInvariant) {
+		t.Errorf("Apply answers %v", err)
+	}
+	if s := d.r.Stats(); s.Alarms != 1 || s.Members != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A level that was seen to end stays ended, whatever the clock says afterwards.
+func TestAWorkspacesClockNeverGoesBack(t *testing.T) {
+	now := int64(0)
+	d := newDesk(t, Config{Now: func() int64 { return now }},
+		append(room, "level s1 B none until=10", "post s1 A")...)
+	d.load("B")
+	now = 10_000
+	if d.summary("B").Badge.Messages != 1 {
+		t.Error("the level has not ended")
+	}
+	now = 9_000
+	d.do("post s1 A")
+	if row := d.row("B", "s1"); row.Level != readstate.LevelAll || row.Presented.Unread != 2 {
+		t.Errorf("the level is %s again: %+v", row.Level, row.Presented)
+	}
+}

@@ -1,0 +1,152 @@
+package unread
+
+import (
+	"github.com/tidemark-im/tidemark/internal/slab"
+)
+
+// runUnit is what sizes of runs are multiples of, and how many neighbouring rows surely have one
+// owner.
+const runUnit = 8
+
+// run is where a member's rows lie, one beside the other.
+type run struct {
+	at, n, size int32
+}
+
+// rows holds every row in columns of one numbering: what a read needs is dense. A read of all
+// rows of a member walks one run of memory.
+type rows struct {
+	hot    *slab.Runs[hot]
+	scopes *slab.Column[int32]
+	links  *slab.Column[link]
+	cold   *slab.Runs[uint32]
+	owners column // a member for each unit of rows
+	n      int
+}
+
+// link joins a row to its neighbours on the list it is on.
+type link struct {
+	prev, next int32
+}
+
+// column is a growing array that never moves.
+type column struct{ pages [][]int32 }
+
+const columnPage = 1024
+
+func (c *column) at(i int32) *int32 {
+	for int(i/columnPage) >= len(c.pages) {
+		c.pages = append(c.pages, make([]int32, columnPage))
+	}
+	return &c.pages[i/columnPage][i%columnPage]
+}
+
+func newRows(m *slab.Memory) rows {
+	h := slab.NewRuns[hot](m, runUnit)
+	return rows{
+		hot: h, scopes: slab.NewColumn[int32](m, h), links: slab.NewColumn[link](m, h),
+		cold: slab.NewRuns[uint32](m, coldUnit),
+	}
+}
+
+func (r *rows) scope(e int32) int32 { return *r.scopes.At(e) }
+
+func (r *rows) member(e int32) int32 { return *r.owners.at(e / runUnit) }
+
+// take makes room for a run of at least n rows.
+func (r *rows) take(n, owner int32) run {
+	at, size := r.hot.Take(int(n))
+	r.scopes.Cover(at + int32(size))
+	r.links.Cover(at + int32(size))
+	for u := at / runUnit; u < (at+int32(size))/runUnit; u++ {
+		*r.owners.at(u) = owner
+	}
+	return run{at: at, size: int32(size)}
+}
+
+func (r *rows) drop(x run) {
+	if x.size == 0 {
+		return
+	}
+	r.hot.Drop(x.at, int(x.size))
+}
+
+// entryOf finds the row of a member in a scope, none where it is not loaded.
+func (st *state) entryOf(m, s int32) int32 {
+	if m == none || s == none {
+		return none
+	}
+	x := st.members.At(m).run
+	if x.n == 0 {
+		return none
+	}
+	for i, scope := range st.rows.scopes.View(x.at, int(x.n)) {
+		if scope == s {
+			return x.at + int32(i)
+		}
+	}
+	return none
+}
+
+// extend adds an empty row of the scope at the end of the member's run, which moves when it is
+// full.
+func (st *state) extend(m, s int32) int32 {
+	mb := st.members.At(m)
+	if mb.run.n == mb.run.size {
+		wider := st.rows.take(mb.run.n+1, m)
+		for i := range mb.run.n {
+			st.relocate(mb.run.at+i, wider.at+i)
+			st.rewatch(m, i, i, wider.at+i)
+		}
+		wider.n = mb.run.n
+		st.rows.drop(mb.run)
+		mb.run = wider
+	}
+	e := mb.run.at + mb.run.n
+	mb.run.n++
+	st.rows.n++
+	*st.rows.scopes.At(e) = s
+	return e
+}
+
+// shorten takes a row out that is on no list; the member's last row fills the gap.
+func (st *state) shorten(e int32) {
+	m := st.rows.member(e)
+	mb := st.members.At(m)
+	st.rows.forget(e)
+	last := mb.run.at + mb.run.n - 1
+	if e != last {
+		st.relocate(last, e)
+		st.rewatch(m, last-mb.run.at, e-mb.run.at, e)
+	}
+	*st.rows.scopes.At(last) = none
+	mb.run.n--
+	st.rows.n--
+	if mb.run.n == 0 {
+		st.rows.drop(mb.run)
+		mb.run = run{}
+	}
+}
+
+// relocate moves a row with what refers to it, but for the audience of its scope.
+func (st *state) relocate(from, to int32) {
+	r := &st.rows
+	if l := st.listOf(from); l != none {
+		x := *r.links.At(from)
+		if x.prev != none {
+			r.links.At(x.prev).next = to
+		} else {
+			st.lists.At(l).head = to
+		}
+		if x.next != none {
+			r.links.At(x.next).prev = to
+		}
+		*r.links.At(to) = x
+		*r.links.At(from) = link{}
+	}
+	*r.hot.At(to) = *r.hot.At(from)
+	*r.hot.At(from) = hot{}
+	*r.scopes.At(to) = *r.scopes.At(from)
+	*r.scopes.At(from) = none
+	st.blocked.relocate(from, to)
+}

@@ -1,0 +1,294 @@
+package unread
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-im/tidemark/internal/slab"
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// member is a loaded member. It has no pointers.
+type member struct {
+	key       readstate.MemberKey
+	memberLSN readstate.LSN
+	gone      readstate.LSN // when a row went of which memory knows nothing
+	nextUntil int64         // the earliest end of a level not looked at yet, zero for none
+	run       run           // the member's rows
+	id        slab.Ref
+	name      slab.Ref
+	avatar    slab.Ref
+	candidate int32  // list of rows that may be unread
+	used      uint32 // set by reads, cleared by the eviction hand; atomic
+	badge     readstate.BadgeDisplay
+	agent     bool
+	active    bool
+	private   bool
+	erased    bool
+	complete  bool
+	blocks    bool // somebody
+}
+
+// scope is the slot of a scope that some loaded row, or a thread of such a row, needs. It has no
+// pointers.
+type scope struct {
+	// What the short formula needs is one cache line.
+	head       readstate.Revision
+	floor      readstate.Revision
+	signalHead uint64
+	key        readstate.ScopeKey
+	removed    revSet
+	everyone   revSet
+	kind       readstate.ScopeType
+	history    readstate.History
+	archived   bool
+	active     bool
+	thinking   bool
+	blocked    bool // some writer's record is kept
+
+	parentKey      readstate.ScopeKey
+	latestSeq      readstate.Seq
+	latestActivity readstate.Seq
+	lastLSN        readstate.LSN
+	replies        uint64
+	latestAt       int64
+	lastActivityAt int64
+	id             slab.Ref
+	name           slab.Ref
+	parentID       slab.Ref
+	root           slab.Ref
+	tags           slab.Ref // lengths and words
+	latest         slab.Ref
+	parent         int32 // slot of a thread's channel
+	child          int32 // slot of a thread, the others follow as siblings
+	before, after  int32 // siblings
+	children       int32
+	entries        int32 // number of rows that refer to the slot
+	waitAll        int32 // lists of rows that were found clean
+	waitNamed      int32
+	_              [scopePad]byte
+}
+
+// scopePad makes a slot four cache lines.
+const scopePad = 256 - 176
+
+// busy is a session whose run is thinking.
+func (sc *scope) busy() bool { return sc.active && sc.thinking }
+
+func (st *state) memberNamed(id readstate.MemberID) int32 {
+	return st.memberByID.find(string(id), func(m int32) bool {
+		return st.text.Equal(st.members.At(m).id, string(id))
+	})
+}
+
+func (st *state) scopeNamed(id readstate.ScopeID) int32 {
+	return st.scopeByID.find(string(id), func(s int32) bool {
+		return st.text.Equal(st.scopes.At(s).id, string(id))
+	})
+}
+
+// memberID is a copy of the member's id.
+func (st *state) memberID(m int32) readstate.MemberID {
+	if c := st.connected[m]; c != nil {
+		return c.id
+	}
+	return readstate.MemberID(st.text.String(st.members.At(m).id))
+}
+
+func (st *state) memberInfo(m int32) readstate.MemberInfo {
+	mb := st.members.At(m)
+	return readstate.MemberInfo{
+		Key: mb.key, ID: st.memberID(m), Agent: mb.agent, Active: mb.active,
+		DisplayName: st.text.String(mb.name), Avatar: st.text.String(mb.avatar),
+		Badge: mb.badge, Private: mb.private, MemberLSN: mb.memberLSN, Erased: mb.erased,
+	}
+}
+
+// setMember takes everything over but the id, under which watches and reads know the member.
+func (st *state) setMember(m int32, info *readstate.MemberInfo) {
+	mb := st.members.At(m)
+	mb.name = st.text.Set(mb.name, info.DisplayName)
+	mb.avatar = st.text.Set(mb.avatar, info.Avatar)
+	mb.agent, mb.active, mb.badge = info.Agent, info.Active, info.Badge
+	mb.private, mb.erased, mb.memberLSN = info.Private, info.Erased, info.MemberLSN
+}
+
+func (st *state) addMember(info readstate.MemberInfo, blocks []readstate.MemberKey) int32 {
+	m := st.members.Take()
+	mb := st.members.At(m)
+	mb.key = info.Key
+	mb.id = st.text.Put(string(info.ID))
+	mb.candidate = st.newList(list{spot: candidate})
+	st.setMember(m, &info)
+	st.memberByKey[info.Key] = m
+	st.memberByID.add(string(info.ID), m)
+	for _, b := range blocks {
+		st.block(m, b)
+	}
+	return m
+}
+
+// dropMember forgets a member with all rows.
+func (st *state) dropMember(m int32) {
+	st.dropRows(m)
+	for _, b := range slices.Clone(st.blocked.by[m]) {
+		st.unblock(m, b)
+	}
+	mb := st.members.At(m)
+	delete(st.memberByKey, mb.key)
+	st.memberByID.remove(st.text.String(mb.id), m)
+	delete(st.connected, m)
+	st.text.Drop(mb.id)
+	st.text.Drop(mb.name)
+	st.text.Drop(mb.avatar)
+	st.lists.Drop(mb.candidate)
+	st.members.Drop(m)
+}
+
+func (st *state) scopeID(s int32) readstate.ScopeID {
+	return readstate.ScopeID(st.text.String(st.scopes.At(s).id))
+}
+
+// info describes a scope in new memory.
+func (st *state) info(s int32) readstate.ScopeInfo {
+	sc := st.scopes.At(s)
+	return readstate.ScopeInfo{
+		Key: sc.key, ID: st.scopeID(s), Type: sc.kind, Name: st.text.String(sc.name),
+		Parent: sc.parentKey, ParentID: readstate.ScopeID(st.text.String(sc.parentID)),
+		RootMessage: st.text.String(sc.root), History: sc.history, Archived: sc.archived,
+		Tags: unpackTags(st.text.String(sc.tags)), Active: sc.active, Thinking: sc.thinking,
+	}
+}
+
+// describe takes a scope's description in. Key, type, parent and id never change.
+func (st *state) describe(s int32, info *readstate.ScopeInfo) {
+	sc := st.scopes.At(s)
+	sc.name = st.text.Set(sc.name, info.Name)
+	sc.root = st.text.Set(sc.root, info.RootMessage)
+	sc.tags = st.text.Set(sc.tags, packTags(info.Tags))
+	sc.history, sc.archived = info.History, info.Archived
+	sc.active, sc.thinking = info.Active, info.Thinking
+}
+
+func (st *state) ranks(s int32) readstate.ScopeRanks {
+	sc := st.scopes.At(s)
+	return readstate.ScopeRanks{
+		LatestSeq: sc.latestSeq, Head: sc.head, Floor: sc.floor,
+		LatestActivity: sc.latestActivity, SignalHead: sc.signalHead, LastLSN: sc.lastLSN,
+		Latest:         readstate.Latest{ID: st.text.String(sc.latest), At: sc.latestAt},
+		LastActivityAt: sc.lastActivityAt, Replies: sc.replies,
+	}
+}
+
+func (st *state) setRanks(s int32, r *readstate.ScopeRanks) {
+	sc := st.scopes.At(s)
+	sc.latestSeq, sc.head, sc.floor = r.LatestSeq, r.Head, r.Floor
+	sc.latestActivity, sc.signalHead, sc.lastLSN = r.LatestActivity, r.SignalHead, r.LastLSN
+	sc.lastActivityAt, sc.replies = r.LastActivityAt, r.Replies
+	st.setLatest(sc, r.Latest)
+}
+
+func (st *state) setLatest(sc *scope, latest readstate.Latest) {
+	sc.latest = st.text.Set(sc.latest, latest.ID)
+	sc.latestAt = latest.At
+}
+
+// addScope makes a slot. A thread's parent must be there already if it is to be found.
+func (st *state) addScope(
+	info *readstate.ScopeInfo, ranks *readstate.ScopeRanks,
+) int32 {
+	s := st.scopes.Take()
+	sc := st.scopes.At(s)
+	sc.key, sc.parentKey, sc.kind = info.Key, info.Parent, info.Type
+	sc.id = st.text.Put(string(info.ID))
+	sc.parentID = st.text.Put(string(info.ParentID))
+	st.describe(s, info)
+	st.setRanks(s, ranks)
+	st.scopeByKey[info.Key] = s
+	st.scopeByID.add(string(info.ID), s)
+	sc.waitAll = st.newList(list{scope: s, spot: waitingAll})
+	sc.waitNamed = st.newList(list{scope: s, spot: waitingNamed})
+	if sc.parent = st.scopeByKey[info.Parent]; sc.parent != none {
+		p := st.scopes.At(sc.parent)
+		if sc.after = p.child; sc.after != none {
+			st.scopes.At(sc.after).before = s
+		}
+		p.child = s
+		p.children++
+	}
+	return s
+}
+
+// releaseScope drops the slot if neither a row nor a thread's slot refers to it.
+func (st *state) releaseScope(s int32) {
+	for s != none {
+		sc := st.scopes.At(s)
+		if !st.scopes.InUse(s) || sc.entries > 0 || sc.children > 0 {
+			return
+		}
+		parent := sc.parent
+		if parent != none {
+			st.orphan(sc)
+		}
+		delete(st.scopeByKey, sc.key)
+		st.scopeByID.remove(st.text.String(sc.id), s)
+		for _, r := range [...]slab.Ref{sc.id, sc.name, sc.parentID, sc.root, sc.tags, sc.latest} {
+			st.text.Drop(r)
+		}
+		st.lists.Drop(sc.waitAll)
+		st.lists.Drop(sc.waitNamed)
+		st.sets.drop(&sc.removed)
+		st.sets.drop(&sc.everyone)
+		delete(st.blocked.writers, s)
+		delete(st.audience, s)
+		st.marks = slices.DeleteFunc(st.marks, func(b bulkMark) bool { return b.scope == s })
+		st.scopes.Drop(s)
+		s = parent
+	}
+}
+
+// orphan takes a thread's slot out of its parent's children.
+func (st *state) orphan(sc *scope) {
+	p := st.scopes.At(sc.parent)
+	p.children--
+	if sc.before != none {
+		st.scopes.At(sc.before).after = sc.after
+	} else {
+		p.child = sc.after
+	}
+	if sc.after != none {
+		st.scopes.At(sc.after).before = sc.before
+	}
+}
+
+// packTags writes words with their lengths before them; nil and none differ.
+func packTags(tags []string) string {
+	if tags == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(len(tags)))
+	b.WriteByte(':')
+	for _, t := range tags {
+		b.WriteString(strconv.Itoa(len(t)))
+		b.WriteByte(':')
+		b.WriteString(t)
+	}
+	return b.String()
+}
+
+func unpackTags(s string) []string {
+	head, s, found := strings.Cut(s, ":")
+	if !found {
+		return nil
+	}
+	n, _ := strconv.Atoi(head) // packTags wrote it
+	tags := make([]string, n)
+	for i := range tags {
+		head, s, _ = strings.Cut(s, ":")
+		size, _ := strconv.Atoi(head)
+		tags[i], s = s[:size], s[size:]
+	}
+	return tags
+}
