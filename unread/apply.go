@@ -105,12 +105,13 @@ func (st *state) applyMessage(lsn readstate.LSN, ev *readstate.MessageEvent) err
 		return fmt.Errorf("%w: scope %d: revision %d follows %d",
 			ErrInvariant, ev.Scope, ev.Revision, sc.head)
 	}
-	sc.head = ev.Revision
+	sc.setHead(ev.Revision)
 	sc.replies++
 	if ev.Everyone {
 		if err := st.sets.add(&sc.everyone, ev.Revision); err != nil {
 			return fmt.Errorf("message in scope %d: %w", ev.Scope, err)
 		}
+		sc.settle()
 	}
 	if err := st.postBlocked(s, ev); err != nil {
 		return err
@@ -214,6 +215,7 @@ func (st *state) applyRemoval(lsn readstate.LSN, ev *readstate.RemovalEvent) err
 	if ev.Revision == 0 || ev.Revision <= sc.floor {
 		return nil
 	}
+	defer sc.settle()
 	err := st.sets.add(&sc.removed, ev.Revision)
 	if err == nil && ev.Everyone {
 		err = st.sets.remove(&sc.everyone, ev.Revision)
@@ -311,9 +313,11 @@ func (st *state) editEveryone(s int32, ev *readstate.EditEvent) error {
 	if ev.EveryoneAfter {
 		change = st.sets.add
 	}
-	if err := change(&st.scopes.At(s).everyone, ev.Revision); err != nil {
+	sc := st.scopes.At(s)
+	if err := change(&sc.everyone, ev.Revision); err != nil {
 		return fmt.Errorf("edit in scope %d: %w", ev.Scope, err)
 	}
+	sc.settle()
 	if w := st.blocked.writers[s][ev.Author]; w != nil {
 		w.setEveryone(readstate.EveryoneRevision{
 			Revision: ev.Revision, Principal: ev.Principal,
@@ -332,7 +336,7 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 	if !ev.HighSignal {
 		return nil
 	}
-	sc.signalHead = ev.SignalRank
+	sc.setSignalHead(ev.SignalRank)
 	w, err := st.writerRecord(s, ev.Actor, ev.ActorRank == 1)
 	if err != nil {
 		return err

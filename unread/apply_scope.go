@@ -72,11 +72,12 @@ func (st *state) applyFloor(lsn readstate.LSN, ev *readstate.FloorEvent) error {
 		return nil
 	}
 	sc := st.scopes.At(s)
-	sc.floor = max(sc.floor, ev.Floor)
+	sc.setFloor(max(sc.floor, ev.Floor))
 	sc.replies, sc.lastLSN = ev.Replies, lsn
 	st.setLatest(sc, ev.Latest)
 	st.sets.trim(&sc.removed, ev.Removed)
 	st.sets.trim(&sc.everyone, ev.Everyone)
+	sc.settle()
 	writers := st.blocked.writers[s]
 	for _, w := range writers {
 		w.trim(ev.Floor)
@@ -180,7 +181,7 @@ func governs(r *readstate.Row) rule {
 }
 
 func (st *state) miss(m int32, key readstate.ScopeKey) {
-	st.members.At(m).complete = false
+	st.members.At(m).complete.Store(false)
 	st.missing = append(st.missing, missing{member: st.memberID(m), scope: key})
 }
 
@@ -194,18 +195,19 @@ func (st *state) applyBlock(ev *readstate.BlockEvent) {
 	}
 	mb := st.members.At(m)
 	mb.memberLSN = max(mb.memberLSN, ev.MemberLSN)
+	x := mb.run()
 	if ev.Blocked {
 		st.block(m, ev.Other)
-		for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
+		for e := x.at; e < x.at+x.n; e++ {
 			st.markVisible(e, nobody) // told once the rows are back
 		}
 		st.dropRows(m)
-		mb.complete = false
+		mb.complete.Store(false)
 		st.stale = append(st.stale, st.memberID(m))
 		return
 	}
 	st.unblock(m, ev.Other)
-	for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
+	for e := x.at; e < x.at+x.n; e++ {
 		if st.blocked.writers[st.rows.scope(e)][ev.Other] == nil {
 			continue
 		}
@@ -220,7 +222,7 @@ func (st *state) applyPrincipal(info *readstate.MemberInfo) {
 		st.setMember(m, info)
 		return
 	}
-	if old := st.memberNamed(info.ID); old != none && st.members.At(old).erased {
+	if old := st.memberNamed(info.ID); old != none && st.members.At(old).erased.Load() {
 		st.dropMember(old) // its id is somebody else's from now on
 		st.retaken = append(st.retaken, info.ID)
 	}

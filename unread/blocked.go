@@ -246,7 +246,9 @@ func (st *state) learnWriter(s int32, x readstate.MemberKey, w *blockedWriter) {
 	if writers == nil {
 		writers = map[readstate.MemberKey]*blockedWriter{}
 		st.blocked.writers[s] = writers
-		st.scopes.At(s).blocked = true
+		sc := st.scopes.At(s)
+		sc.blocked = true
+		sc.settle()
 	}
 	writers[x] = w
 }

@@ -124,7 +124,7 @@ func (st *state) bootstrap(m int32, now int64, from *place, limit int) (RowPage,
 		here = *from
 	}
 	var rows []ranked
-	x := st.members.At(m).run
+	x := st.members.At(m).run()
 	for e := x.at; e < x.at+x.n; e++ {
 		if from != nil && here.changed && !st.changedSince(e, here.started) {
 			continue
@@ -210,7 +210,8 @@ func (st *state) changes(m int32, now int64, since readstate.LSN) (Changes, erro
 		return c, err
 	}
 	id := st.memberID(m)
-	for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
+	x := mb.run()
+	for e := x.at; e < x.at+x.n; e++ {
 		if !st.changedSince(e, since) {
 			continue
 		}

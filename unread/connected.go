@@ -25,7 +25,7 @@ func (st *state) connect(m int32, watches ...*Watch) {
 	if c == nil {
 		c = &connected{id: st.memberID(m)}
 		st.connected[m] = c
-		x := st.members.At(m).run
+		x := st.members.At(m).run()
 		for e := x.at; e < x.at+x.n; e++ {
 			st.watchEntry(m, e)
 		}
@@ -49,7 +49,7 @@ func (st *state) disconnect(m int32, w *Watch) bool {
 	if c.watchers = rest; len(rest) > 0 {
 		return false
 	}
-	x := st.members.At(m).run
+	x := st.members.At(m).run()
 	for e := x.at; e < x.at+x.n; e++ {
 		st.unwatchEntry(e)
 	}
@@ -62,7 +62,7 @@ func (st *state) watchEntry(m, e int32) {
 	if c == nil {
 		return
 	}
-	i := e - st.members.At(m).run.at
+	i := e - st.members.At(m).run().at
 	for int32(len(c.at)) <= i {
 		c.at = append(c.at, 0)
 	}
@@ -80,7 +80,7 @@ func (st *state) position(e int32) *int32 {
 	if c == nil {
 		return nil
 	}
-	i := e - st.members.At(m).run.at
+	i := e - st.members.At(m).run().at
 	if i >= int32(len(c.at)) || c.at[i] == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package unread
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -97,6 +98,41 @@ func TestAPairIsContradicted(t *testing.T) {
 	if s := d.r.Stats(); s.Alarms != 1 || s.Members != 0 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// A page that contradicts itself is not installed, harms nobody else, and is read again later.
+func TestAPageContradictsItself(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "post s1 A")...)
+	d.load("C")
+	d.r.HasUnread(testSpace, "B")
+	j := d.r.queue.next()
+	req, _ := d.r.beginPage(j)
+	page, err := d.facts.Page(context.Background(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Scopes = nil // of which it has rows
+	d.r.finishPage(j, page, nil)
+	if s := d.r.Stats(); s.Alarms != 1 || s.Members != 1 || s.Pages != 1 {
+		t.Errorf("%+v", s)
+	}
+	if dot, state := d.r.HasUnread(testSpace, "B"); dot || state != Hydrating {
+		t.Errorf("dot %t, %s", dot, state)
+	}
+	d.pump()
+	if s := d.r.Stats(); s.Members != 1 {
+		t.Errorf("read again at once: %+v", s)
+	}
+	_, due, _ := d.r.agenda.take(d.r.now() + 5000)
+	if len(due) != 1 {
+		t.Fatalf("%d appointments", len(due))
+	}
+	d.r.keep(due[0])
+	d.pump()
+	if got := d.unread("B", "s1"); got != 1 {
+		t.Errorf("%d unread", got)
+	}
+	d.agree()
 }
 
 // A level that was seen to end stays ended, whatever the clock says afterwards.

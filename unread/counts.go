@@ -2,6 +2,7 @@ package unread
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -21,9 +22,20 @@ type Count struct {
 func (r *Runtime) Counts(
 	ctx context.Context, id readstate.WorkspaceID, member readstate.MemberID, dst []Count,
 ) ([]Count, readstate.LSN, error) {
+	ws, err := r.workspace(id)
+	if err != nil {
+		return dst, 0, err
+	}
 	var lsn readstate.LSN
 	n := len(dst)
-	err := r.view(ctx, id, member, whole, func(st *state, m int32, now int64) (err error) {
+	if r.glimpse(ws, func(g *glimpse) (result outcome) {
+		lsn = readstate.LSN(g.ws.applied.Load())
+		dst, result = g.counts(member, dst[:n])
+		return result
+	}) {
+		return dst, lsn, nil
+	}
+	err = r.view(ctx, id, member, whole, func(st *state, m int32, now int64) (err error) {
 		lsn = st.lsn
 		dst, err = st.counts(m, now, dst[:n])
 		return err
@@ -32,23 +44,12 @@ func (r *Runtime) Counts(
 }
 
 func (st *state) counts(m int32, now int64, dst []Count) ([]Count, error) {
-	x := st.members.At(m).run
-	if x.n == 0 {
-		return dst, nil
-	}
-	hots := st.rows.hot.View(x.at, int(x.n))
-	scopes := st.rows.scopes.View(x.at, int(x.n))
+	x := st.members.At(m).run()
+	hots, scopes := st.rows.hot.View(x.at, int(x.n)), st.rows.scopes.View(x.at, int(x.n))
 	for i := range hots {
-		sc := st.scopes.At(scopes[i])
-		if unread, ok := st.rows.plainUnread(&hots[i], sc); ok {
-			attention := unread
-			if sc.kind != readstate.DM {
-				attention = uint64(hots[i].direct)
-			}
-			dst = append(dst, Count{
-				Scope: sc.key, Unread: unread, Attention: attention,
-				ShownUnread: unread, Shown: unread > 0 || sc.signalHead > 0,
-			})
+		g := st.glance(&hots[i], scopes[i])
+		if g.ok {
+			dst = append(dst, g.count())
 			continue
 		}
 		v, err := st.evaluate(x.at+int32(i), now)
@@ -57,7 +58,7 @@ func (st *state) counts(m int32, now int64, dst []Count) ([]Count, error) {
 		}
 		if v.standing.visible {
 			dst = append(dst, Count{
-				Scope: sc.key, Unread: v.values.Unread, Attention: v.values.Attention,
+				Scope: g.key, Unread: v.values.Unread, Attention: v.values.Attention,
 				ShownUnread: v.presented.Unread, Shown: v.presented.Shown,
 			})
 		}
@@ -65,21 +66,48 @@ func (st *state) counts(m int32, now int64, dst []Count) ([]Count, error) {
 	return dst, nil
 }
 
-// plainUnread is the formula for most rows: a row whose cold record has nothing that counts, of
-// a member who sees the scope at the level "all", in a channel or dm in which nothing was
-// removed, mentions everyone, is archived or written by somebody blocked. Ok is false for every
-// other row, and where a term would be negative; evaluate decides then.
-func (r *rows) plainUnread(h *hot, sc *scope) (unread uint64, ok bool) {
-	if h.flags&plainMask != plainFlags || !sc.plain() {
-		return 0, false
+// glance is a row evaluated by the short formula.
+type glance struct {
+	key       readstate.ScopeKey
+	unread    uint64
+	attention uint64
+	signals   uint64
+	ok        bool
+}
+
+func (g *glance) count() Count {
+	return Count{
+		Scope: g.key, Unread: g.unread, Attention: g.attention,
+		ShownUnread: g.unread, Shown: g.shown(),
 	}
-	if h.cold != none && *r.cold.At(h.cold)&^idleFields != 0 {
-		return 0, false
+}
+
+func (g *glance) shown() bool { return g.unread > 0 || g.signals > 0 }
+
+// glance evaluates most rows: one whose cold record has nothing that counts, of a member who
+// sees the scope at the level "all", in a plain scope. It is not ok for every other row, nor
+// where a term would be negative; evaluate decides then. It reads whole words only, so that it may
+// run without a lock; what it says holds if nothing changed meanwhile.
+func (st *state) glance(words *hotWords, s int32) glance {
+	sc := st.scopes.At(s)
+	g := glance{
+		key:     readstate.ScopeKey(atomic.LoadUint64((*uint64)(&sc.key))),
+		signals: atomic.LoadUint64(&sc.signalHead),
 	}
-	base := max(uint64(h.read), max(uint64(h.effective), 1)-1, uint64(sc.floor))
+	kind := plainness(atomic.LoadUint32(&sc.plain))
+	h := words.hotOf()
+	if kind == notPlain || h.flags&plainMask != plainFlags || !st.rows.idle(h.cold) {
+		return g
+	}
+	head, floor := atomic.LoadUint64((*uint64)(&sc.head)), atomic.LoadUint64((*uint64)(&sc.floor))
+	base := max(plainE(uint64(h.read), uint64(h.effective)), floor)
 	own := uint64(h.authorHead) - uint64(h.authorRank) - uint64(h.ownRemoved)
-	unread = uint64(sc.head) - base - own
-	return unread, own <= uint64(h.authorHead) && base+own <= uint64(sc.head)
+	g.unread = head - base - own
+	g.ok = own <= uint64(h.authorHead) && base+own <= head
+	if g.attention = g.unread; kind == plainChannel {
+		g.attention = uint64(h.direct)
+	}
+	return g
 }
 
 // What plain rows have in their flags: joined, visible, no mark, and the level of a row that
@@ -93,26 +121,45 @@ const (
 const idleFields = 1<<fieldStateLSN | 1<<fieldEpoch | 1<<fieldParentEpoch |
 	1<<fieldManualVersion | 1<<fieldActivityRead
 
-// plain scopes are those whose values are ranks and nothing else.
-func (sc *scope) plain() bool {
-	return sc.kind <= readstate.DM && !sc.archived && !sc.blocked &&
-		sc.removed.blocks.n|sc.everyone.blocks.n == 0
+// idle reports that nothing in a cold record counts.
+func (r *rows) idle(cold int32) bool {
+	return cold == none || atomic.LoadUint32(r.cold.At(cold))&^idleFields&^coldWide == 0
 }
 
-// plainValue is what follows from a plain row's count.
-func plainValue(h *hot, sc *scope, unread uint64) value {
+// plainness says whether the values of a scope's rows are ranks and nothing else: nothing in it
+// was removed, mentions everyone or is by a writer whom somebody blocks.
+type plainness uint32
+
+const (
+	notPlain plainness = iota
+	plainChannel
+	plainDM
+)
+
+// settle is called after whatever may change the scope's plainness.
+func (sc *scope) settle() { atomic.StoreUint32(&sc.plain, uint32(sc.plainness())) }
+
+func (sc *scope) plainness() plainness {
+	switch {
+	case sc.archived || sc.blocked || sc.removed.blocks.n > 0 || sc.everyone.blocks.n > 0:
+		return notPlain
+	case sc.kind == readstate.Channel:
+		return plainChannel
+	case sc.kind == readstate.DM:
+		return plainDM
+	}
+	return notPlain
+}
+
+// value is what follows from a glance.
+func (g *glance) value() value {
 	var v value
 	v.standing.own = readstate.Standing{Joined: true, Visible: true, Level: readstate.LevelAll}
 	v.standing.visible, v.standing.counts = true, true
-	v.values = readstate.Values{Unread: unread, Attention: unread, Activity: sc.signalHead}
-	if sc.kind != readstate.DM {
-		v.values.Attention = uint64(h.direct)
-	}
-	v.presented = readstate.Presented{
-		Counts: true, Unread: unread, Shown: unread > 0 || sc.signalHead > 0,
-	}
+	v.values = readstate.Values{Unread: g.unread, Attention: g.attention, Activity: g.signals}
+	v.presented = readstate.Presented{Counts: true, Unread: g.unread, Shown: g.shown()}
 	if v.presented.Shown {
-		v.presented.Attention = v.values.Attention
+		v.presented.Attention = g.attention
 	}
 	return v
 }

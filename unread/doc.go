@@ -7,6 +7,16 @@
 // members who are loaded, each with its effective point, and the LSN at which all of it stands.
 // A row's count is computed when it is asked for; nothing is counted up for a reader.
 //
+// All of this lies in slabs outside the Go heap, without pointers, found through 32-bit indexes.
+// The rows of a member are neighbours, in columns of one numbering:
+//
+//	hot     28 bytes: cursor, join point, own ranks, commit, flags, two small counters
+//	scopes   4 bytes: the slot
+//	links    8 bytes: neighbours on the list that the row is on
+//	cold    for some: the numbers that most rows do not have, or that need more than 32 bits
+//
+// Only what connected members and blocked writers need beside that is kept in ordinary maps.
+//
 // # The loop
 //
 //	Source.Page ----> page of LSN S --(S <= applied?)--> a state of its own
@@ -36,6 +46,10 @@
 //   - A row in memory is never replaced by a page, only by events.
 //   - The source is asked by the workers alone: no read, watch or Apply waits for it, except
 //     that a read of a cold member waits for its job, up to HydrateWait.
+//   - Dots, and the counts of a member whose rows are all plain, are read without a lock: the
+//     workspace's sequence says whether the words read are of one moment. After a few attempts,
+//     and for everything else, readers share a lock. One sequence for the whole workspace, rather
+//     than one for each row, makes all of a member's numbers those of one LSN.
 //   - No lock is held while the source is asked or a watch is woken. Workspaces share no lock
 //     on their way: one that is stuck keeps none of the others.
 //   - Nothing grows without bound: rows of members without a watch (MaxEntries), jobs, the ring,

@@ -81,9 +81,8 @@ func (st *state) terms(e int32, f *full) (readstate.Terms, error) {
 
 // evaluate computes a row's values, by the short formula where that is enough.
 func (st *state) evaluate(e int32, now int64) (value, error) {
-	h, sc := st.rows.hot.At(e), st.scopes.At(st.rows.scope(e))
-	if unread, ok := st.rows.plainUnread(h, sc); ok {
-		return plainValue(h, sc, unread), nil
+	if g := st.glance(st.rows.hot.At(e), st.rows.scope(e)); g.ok {
+		return g.value(), nil
 	}
 	return st.evaluateWhole(e, now)
 }
@@ -123,9 +122,10 @@ func (st *state) visible(e int32) bool {
 // settle.
 func (st *state) fold(m int32, now int64) (badge readstate.Badge, clean bool, err error) {
 	mb := st.members.At(m)
-	clean = !st.awaits(m) && (mb.nextUntil == 0 || now < mb.nextUntil)
-	for e := st.lists.At(mb.candidate).head; e != none; e = st.rows.links.At(e).next {
-		st.checks.Add(1)
+	until := mb.nextUntil.Load()
+	clean = !st.awaits(m) && (until == 0 || now < until)
+	for e := st.lists.At(mb.candidate.Load()).head; e != none; e = st.rows.links.At(e).next {
+		st.checks.add(m)
 		v, err := st.evaluate(e, now)
 		if err != nil {
 			return badge, false, err

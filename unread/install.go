@@ -49,7 +49,7 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 		r.again(ws, j)
 		j.announce()
 	} else {
-		ws.st.members.At(m).complete = true
+		ws.st.members.At(m).complete.Store(true)
 		ws.st.noted = append(ws.st.noted, ws.st.watchers(m)...)
 		r.endJob(ws, j, nil)
 	}
@@ -71,6 +71,7 @@ func (r *Runtime) bring(
 				sc := side.scopes.At(side.addScope(&p.Info, &p.Ranks))
 				side.sets.fill(&sc.removed, p.Removed)
 				side.sets.fill(&sc.everyone, p.Everyone)
+				sc.settle()
 			}
 		}
 	}
@@ -131,10 +132,11 @@ func (r *Runtime) merge(
 		st.connect(m, ws.watches[id]...)
 	}
 	mb := st.members.At(m)
-	mb.used = 1
+	mb.used.Store(1)
 	mb.gone = max(mb.gone, from.gone)
 	slots := st.mergeScopes(side)
-	for e := from.run.at; e < from.run.at+from.run.n; e++ {
+	x := from.run()
+	for e := x.at; e < x.at+x.n; e++ {
 		st.mergeRow(side, e, m, slots, told)
 	}
 	for _, s := range slots {
@@ -163,8 +165,10 @@ func (st *state) mergeScopes(side *state) []int32 {
 			if s == none {
 				info, ranks := side.info(i), side.ranks(i)
 				s = st.addScope(&info, &ranks)
-				st.sets.copy(&st.scopes.At(s).removed, &side.sets, &from.removed)
-				st.sets.copy(&st.scopes.At(s).everyone, &side.sets, &from.everyone)
+				sc := st.scopes.At(s)
+				st.sets.copy(&sc.removed, &side.sets, &from.removed)
+				st.sets.copy(&sc.everyone, &side.sets, &from.everyone)
+				sc.settle()
 			} else {
 				st.sets.adopt(&st.scopes.At(s).removed, &side.sets, &from.removed)
 				st.sets.adopt(&st.scopes.At(s).everyone, &side.sets, &from.everyone)
@@ -211,8 +215,8 @@ func (r *Runtime) evict(ws *workspace, kept int32) {
 		if !st.members.InUse(m) || m == kept || st.connected[m] != nil {
 			continue
 		}
-		if mb.used != 0 {
-			mb.used = 0
+		if mb.used.Load() != 0 {
+			mb.used.Store(0)
 			continue
 		}
 		if ws.jobs[st.memberID(m)] != nil {

@@ -24,7 +24,7 @@ func (o *oracle) member(st *state, m int32, now int64) error {
 		want := o.world.Values(id, s)
 		e := st.entryOf(m, st.scopeByKey[scopeKey(s)])
 		if e == none {
-			if row, _ := o.world.Row(id, s); mb.complete && row.Joined {
+			if row, _ := o.world.Row(id, s); mb.complete.Load() && row.Joined {
 				return fmt.Errorf("%s in %s: complete, and the row is missing: %v", id, s, want)
 			}
 			continue
@@ -80,7 +80,7 @@ func (o *oracle) totals(st *state, m int32, id model.MemberID, now int64) error 
 		Messages: uint64(b.Messages), Conversations: uint64(b.Conversations),
 		Attention: uint64(b.Attention),
 	}
-	x := st.members.At(m).run
+	x := st.members.At(m).run()
 	for e := x.at; e < x.at+x.n; e++ {
 		v, err := st.evaluate(e, now)
 		if err != nil {
@@ -137,7 +137,7 @@ func (st *state) sound() error {
 		if !st.members.InUse(m) {
 			continue
 		}
-		x := st.members.At(m).run
+		x := st.members.At(m).run()
 		for e := x.at; e < x.at+x.n; e++ {
 			rows++
 			s := st.rows.scope(e)
@@ -202,6 +202,9 @@ func (st *state) soundScopes(refer map[int32]int32) error {
 			continue
 		}
 		sc := st.scopes.At(i)
+		if plainness(sc.plain) != sc.plainness() {
+			return fmt.Errorf("slot %d says plain %d", i, sc.plain)
+		}
 		if sc.entries != refer[i] {
 			return fmt.Errorf("slot %d refers to %d rows, has %d", i, sc.entries, refer[i])
 		}

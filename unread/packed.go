@@ -2,6 +2,7 @@ package unread
 
 import (
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -13,8 +14,11 @@ type full struct {
 	stateLSN readstate.LSN
 }
 
-// hot is what a read of an ordinary row needs, 28 bytes. Numbers that do not fit, and those
-// that are not what most rows have, lie in a cold record; the hot field is zero then.
+// hotWords is what a read of an ordinary row needs, 28 bytes, read and written a word at a time.
+type hotWords [7]uint32
+
+// hot is a copy of them. Numbers that do not fit, and those that are not what most rows have, lie
+// in a cold record; the hot field is zero then.
 type hot struct {
 	read       uint32
 	effective  uint32
@@ -127,9 +131,33 @@ func (f *full) set(v *numbers) {
 // plainE is the effective point of a row that nothing has moved away from cursor and join.
 func plainE(read, effective uint64) uint64 { return max(read, max(effective, 1)-1) }
 
+// hotOf reads the words of a row; each is whole, all of them are only where nothing changes
+// meanwhile.
+func (w *hotWords) hotOf() hot {
+	flags := atomic.LoadUint32(&w[6])
+	return hot{
+		read: atomic.LoadUint32(&w[0]), effective: atomic.LoadUint32(&w[1]),
+		authorRank: atomic.LoadUint32(&w[2]), authorHead: atomic.LoadUint32(&w[3]),
+		stateLSN: atomic.LoadUint32(&w[4]), cold: int32(atomic.LoadUint32(&w[5])),
+		flags: uint16(flags), direct: uint8(flags >> 16), ownRemoved: uint8(flags >> 24),
+	}
+}
+
+func (w *hotWords) put(h *hot) {
+	atomic.StoreUint32(&w[0], h.read)
+	atomic.StoreUint32(&w[1], h.effective)
+	atomic.StoreUint32(&w[2], h.authorRank)
+	atomic.StoreUint32(&w[3], h.authorHead)
+	atomic.StoreUint32(&w[4], h.stateLSN)
+	atomic.StoreUint32(&w[5], uint32(h.cold))
+	atomic.StoreUint32(&w[6], uint32(h.flags)|uint32(h.direct)<<16|uint32(h.ownRemoved)<<24)
+}
+
+func (r *rows) hotAt(e int32) hot { return r.hot.At(e).hotOf() }
+
 // load reads a row.
 func (r *rows) load(e int32) full {
-	h := r.hot.At(e)
+	h := r.hotAt(e)
 	var f full
 	f.row.Joined = h.flags&flagJoined != 0
 	f.row.Visible = h.flags&flagVisible != 0
@@ -184,7 +212,7 @@ func coldLen(head uint32) int {
 func (r *rows) store(e int32, f *full) {
 	var v numbers
 	f.numbers(&v)
-	h := r.hot.At(e)
+	h := r.hotAt(e)
 	next := hot{flags: h.flags & listMask, cold: h.cold}
 	next.set(flagJoined, f.row.Joined)
 	next.set(flagVisible, f.row.Visible)
@@ -218,7 +246,7 @@ func (r *rows) store(e int32, f *full) {
 		}
 	}
 	next.cold = r.freeze(h.cold, cold, &v)
-	*h = next
+	r.hot.At(e).put(&next)
 }
 
 // keep32 stores the numbers that have 32 bits and returns which do not fit.
@@ -256,7 +284,7 @@ func (r *rows) freeze(old int32, mask uint32, v *numbers) int32 {
 		old, _ = r.cold.Take(n)
 	}
 	words := r.cold.View(old, n)
-	words[0] = head
+	atomic.StoreUint32(&words[0], head)
 	words = words[1:]
 	for m := mask; m != 0; m &= m - 1 {
 		x := v[bits.TrailingZeros32(m)]
@@ -278,8 +306,8 @@ func (r *rows) dropCold(at int32) {
 
 // forget empties a row.
 func (r *rows) forget(e int32) {
-	r.dropCold(r.hot.At(e).cold)
-	*r.hot.At(e) = hot{}
+	r.dropCold(r.hotAt(e).cold)
+	r.hot.At(e).put(&hot{})
 }
 
 func (h *hot) set(flag uint16, on bool) {
@@ -297,6 +325,8 @@ func (h *hot) spot() spot { return spot(h.flags & spotMask >> spotShift) }
 
 func (h *hot) gen() uint8 { return uint8(h.flags & genMask >> genShift) }
 
-func (h *hot) put(p spot, gen uint8) {
-	h.flags = h.flags&^listMask | uint16(p)<<spotShift | uint16(gen)<<genShift
+// place notes the list that a row is on.
+func (w *hotWords) place(p spot, gen uint8) {
+	flags := w[6]&^uint32(listMask) | uint32(p)<<spotShift | uint32(gen)<<genShift
+	atomic.StoreUint32(&w[6], flags)
 }

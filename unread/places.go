@@ -2,6 +2,7 @@ package unread
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -27,13 +28,13 @@ const generations = 16
 
 // listOf finds the list that a row is on; none for a hidden row.
 func (st *state) listOf(e int32) int32 {
-	h := st.rows.hot.At(e)
+	h := st.rows.hotAt(e)
 	at := h.spot()
 	if at == hidden {
 		return none
 	}
 	if at == candidate {
-		return st.members.At(st.rows.member(e)).candidate
+		return st.members.At(st.rows.member(e)).candidate.Load()
 	}
 	s := st.rows.scope(e)
 	l := st.scopes.At(s).waiting(at)
@@ -48,6 +49,11 @@ func (sc *scope) waiting(at spot) int32 {
 		return sc.waitNamed
 	}
 	return sc.waitAll
+}
+
+func (st *state) setBatches(batches []int32) {
+	st.batches = batches
+	st.batched.Store(int32(len(batches)))
 }
 
 // batch finds the batch that a generation of a scope's waiter list became.
@@ -66,8 +72,8 @@ func (st *state) push(l, e int32) {
 	if head.head != none {
 		st.rows.links.At(head.head).prev = e
 	}
-	st.rows.hot.At(e).put(head.spot, head.gen)
-	head.head = e
+	st.rows.hot.At(e).place(head.spot, head.gen)
+	atomic.StoreInt32(&head.head, e)
 	head.n++
 }
 
@@ -80,16 +86,16 @@ func (st *state) unlist(e int32) {
 	if x.prev != none {
 		st.rows.links.At(x.prev).next = x.next
 	} else {
-		l.head = x.next
+		atomic.StoreInt32(&l.head, x.next)
 	}
 	if x.next != none {
 		st.rows.links.At(x.next).prev = x.prev
 	}
 	*st.rows.links.At(e) = link{}
-	st.rows.hot.At(e).put(hidden, 0)
+	st.rows.hot.At(e).place(hidden, 0)
 	if l.n--; l.n == 0 {
 		if i := slices.Index(st.batches, at); i >= 0 {
-			st.batches = slices.Delete(st.batches, i, i+1)
+			st.setBatches(slices.Delete(st.batches, i, i+1))
 			st.lists.Drop(at)
 		}
 	}
@@ -107,12 +113,12 @@ func (st *state) move(e, l int32) {
 
 // fire makes a row a candidate.
 func (st *state) fire(e int32) {
-	st.move(e, st.members.At(st.rows.member(e)).candidate)
+	st.move(e, st.members.At(st.rows.member(e)).candidate.Load())
 }
 
 // fireWaiting makes a row a candidate unless it is hidden.
 func (st *state) fireWaiting(e int32) {
-	if st.rows.hot.At(e).spot() != hidden {
+	if h := st.rows.hotAt(e); h.spot() != hidden {
 		st.fire(e)
 	}
 }
@@ -124,7 +130,7 @@ func (st *state) fireList(l int32) int32 {
 	old := *st.lists.At(l)
 	next := list{scope: old.scope, spot: old.spot, gen: (old.gen + 1) % generations}
 	if int(old.n) > st.fireLimit && st.batch(next.scope, next.spot, next.gen) == none {
-		st.batches = append(st.batches, l)
+		st.setBatches(append(st.batches, l))
 		return st.newList(next)
 	}
 	for e := old.head; e != none; e = st.lists.At(l).head {
@@ -149,7 +155,7 @@ func (st *state) fireThreads(m, channel int32, only func(*full) bool) {
 	if st.scopes.At(channel).children == 0 {
 		return
 	}
-	x := st.members.At(m).run
+	x := st.members.At(m).run()
 	for e := x.at; e < x.at+x.n; e++ {
 		if st.scopes.At(st.rows.scope(e)).parent != channel {
 			continue
@@ -218,8 +224,8 @@ func (st *state) awaits(m int32) bool {
 // noteUntil keeps the earliest end of a level.
 func (st *state) noteUntil(m int32, until int64) {
 	mb := st.members.At(m)
-	if until > st.now && (mb.nextUntil == 0 || until < mb.nextUntil) {
-		mb.nextUntil = until
+	if next := mb.nextUntil.Load(); until > st.now && (next == 0 || until < next) {
+		mb.nextUntil.Store(until)
 		if c := st.connected[m]; c != nil {
 			st.untils = append(st.untils, c.id)
 		}
@@ -229,13 +235,14 @@ func (st *state) noteUntil(m int32, until int64) {
 // due fires the rows whose level ended by now, and the threads that inherit it.
 func (st *state) due(m int32) {
 	mb := st.members.At(m)
-	if mb.nextUntil == 0 || st.now < mb.nextUntil {
+	from := mb.nextUntil.Load()
+	if from == 0 || st.now < from {
 		return
 	}
-	from := mb.nextUntil
-	mb.nextUntil = 0
+	mb.nextUntil.Store(0)
 	inherits := func(f *full) bool { return f.row.Level == readstate.LevelInherit }
-	for e := mb.run.at; e < mb.run.at+mb.run.n; e++ {
+	x := mb.run()
+	for e := x.at; e < x.at+x.n; e++ {
 		until := st.rows.load(e).row.Until
 		if until == 0 || until < from {
 			continue
@@ -286,11 +293,11 @@ func (st *state) total(m int32) (readstate.Badge, error) {
 // check evaluates candidates: all of them, where badge wants their sum, else up to the first
 // unread one.
 func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
-	candidates := st.members.At(m).candidate
+	candidates := st.members.At(m).candidate.Load()
 	var next int32
 	for e := st.lists.At(candidates).head; e != none; e = next {
 		next = st.rows.links.At(e).next
-		st.checks.Add(1)
+		st.checks.add(m)
 		v, err := st.evaluate(e, st.now)
 		switch {
 		case err != nil:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -13,7 +12,7 @@ import (
 // need says how much of a member a read wants loaded.
 type need func(st *state, m int32) bool
 
-func whole(st *state, m int32) bool { return st.members.At(m).complete }
+func whole(st *state, m int32) bool { return st.members.At(m).complete.Load() }
 
 // view runs fn on the member's memory once it suffices, under the shared lock: fn must change
 // nothing. A cold member is loaded, for which view waits up to HydrateWait or the context's end;
@@ -56,7 +55,7 @@ func (r *Runtime) view(
 			return fmt.Errorf("runtime closed: %w", ErrNotServable)
 		}
 		if partial != nil && ctx.Err() == nil {
-			anything := func(st *state, m int32) bool { return st.members.At(m).run.n > 0 }
+			anything := func(st *state, m int32) bool { return st.members.At(m).n.Load() > 0 }
 			if done, err := r.tryView(ws, member, anything, partial); done {
 				return err
 			}
@@ -79,13 +78,11 @@ func (r *Runtime) tryView(
 		return false, nil
 	}
 	mb := st.members.At(m)
-	if mb.erased {
+	if mb.erased.Load() {
 		ws.mu.RUnlock()
 		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
 	}
-	if atomic.LoadUint32(&mb.used) == 0 {
-		atomic.StoreUint32(&mb.used, 1)
-	}
+	mb.use()
 	err := fn(st, m, max(st.now, r.now()))
 	ws.mu.RUnlock()
 	if errors.Is(err, errUntidy) {
@@ -117,7 +114,7 @@ func (r *Runtime) tidyView(
 	if m == none || ws.dropped || !enough(st, m) {
 		return false, nil
 	}
-	if st.members.At(m).erased {
+	if st.members.At(m).erased.Load() {
 		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
 	}
 	_, err := st.total(m)
@@ -237,8 +234,8 @@ func (st *state) summary(m int32) (Summary, error) {
 func (st *state) summarize(m int32, badge readstate.Badge) Summary {
 	mb := st.members.At(m)
 	return Summary{
-		HasUnread: badge.Conversations > 0, Badge: badge, Display: mb.badge,
-		Complete: mb.complete, State: Ready, LSN: st.lsn,
+		HasUnread: badge.Conversations > 0, Badge: badge, Display: readstate.BadgeDisplay(mb.badge.Load()),
+		Complete: mb.complete.Load(), State: Ready, LSN: st.lsn,
 	}
 }
 
@@ -251,6 +248,13 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 		r.metrics.suppressed.Add(1)
 		return false, Unavailable
 	}
+	var dot bool
+	if r.glimpse(ws, func(g *glimpse) (result outcome) {
+		dot, result = g.hasUnread(member)
+		return result
+	}) {
+		return dot, Ready
+	}
 	if r.firstCandidate(ws, member) {
 		return true, Ready
 	}
@@ -259,11 +263,11 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 	m := ws.st.memberNamed(member)
 	if m != none {
 		mb := ws.st.members.At(m)
-		if mb.erased {
+		if mb.erased.Load() {
 			r.metrics.suppressed.Add(1)
 			return false, Unavailable
 		}
-		atomic.StoreUint32(&mb.used, 1)
+		mb.use()
 		unread, err := ws.st.anyUnread(m)
 		switch {
 		case err != nil:
@@ -271,7 +275,7 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 			return false, Unavailable
 		case unread:
 			return true, Ready
-		case mb.complete:
+		case mb.complete.Load():
 			return false, Ready
 		}
 	}
@@ -292,15 +296,15 @@ func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool 
 	defer ws.mu.RUnlock()
 	st := ws.st
 	m := st.memberNamed(member)
-	if m == none || st.members.At(m).erased {
+	if m == none || st.members.At(m).erased.Load() {
 		return false
 	}
-	atomic.StoreUint32(&st.members.At(m).used, 1)
-	e := st.lists.At(st.members.At(m).candidate).head
+	st.members.At(m).use()
+	e := st.lists.At(st.members.At(m).candidate.Load()).head
 	if e == none {
 		return false
 	}
-	st.checks.Add(1)
+	st.checks.add(m)
 	v, err := st.evaluate(e, max(st.now, r.now()))
 	return err == nil && v.presented.Shown
 }
@@ -321,7 +325,7 @@ func (r *Runtime) Visible(
 		return false, false
 	}
 	mb := ws.st.members.At(m)
-	if mb.erased {
+	if mb.erased.Load() {
 		return false, true
 	}
 	e := none
@@ -329,7 +333,7 @@ func (r *Runtime) Visible(
 		e = ws.st.entryOf(m, s)
 	}
 	if e == none {
-		return false, mb.complete
+		return false, mb.complete.Load()
 	}
 	return ws.st.visible(e), true
 }

@@ -1,6 +1,8 @@
 package unread
 
 import (
+	"sync/atomic"
+
 	"github.com/tidemark-im/tidemark/internal/slab"
 )
 
@@ -16,7 +18,7 @@ type run struct {
 // rows holds every row in columns of one numbering: what a read needs is dense. A read of all
 // rows of a member walks one run of memory.
 type rows struct {
-	hot    *slab.Runs[hot]
+	hot    *slab.Runs[hotWords]
 	scopes *slab.Column[int32]
 	links  *slab.Column[link]
 	cold   *slab.Runs[uint32]
@@ -42,14 +44,16 @@ func (c *column) at(i int32) *int32 {
 }
 
 func newRows(m *slab.Memory) rows {
-	h := slab.NewRuns[hot](m, runUnit)
+	h := slab.NewRuns[hotWords](m, runUnit)
 	return rows{
 		hot: h, scopes: slab.NewColumn[int32](m, h), links: slab.NewColumn[link](m, h),
 		cold: slab.NewRuns[uint32](m, coldUnit),
 	}
 }
 
-func (r *rows) scope(e int32) int32 { return *r.scopes.At(e) }
+func (r *rows) scope(e int32) int32 { return atomic.LoadInt32(r.scopes.At(e)) }
+
+func (r *rows) setScope(e, s int32) { atomic.StoreInt32(r.scopes.At(e), s) }
 
 func (r *rows) member(e int32) int32 { return *r.owners.at(e / runUnit) }
 
@@ -76,10 +80,7 @@ func (st *state) entryOf(m, s int32) int32 {
 	if m == none || s == none {
 		return none
 	}
-	x := st.members.At(m).run
-	if x.n == 0 {
-		return none
-	}
+	x := st.members.At(m).run()
 	for i, scope := range st.rows.scopes.View(x.at, int(x.n)) {
 		if scope == s {
 			return x.at + int32(i)
@@ -92,20 +93,22 @@ func (st *state) entryOf(m, s int32) int32 {
 // full.
 func (st *state) extend(m, s int32) int32 {
 	mb := st.members.At(m)
-	if mb.run.n == mb.run.size {
-		wider := st.rows.take(mb.run.n+1, m)
-		for i := range mb.run.n {
-			st.relocate(mb.run.at+i, wider.at+i)
+	x := mb.run()
+	if x.n == x.size {
+		wider := st.rows.take(x.n+1, m)
+		for i := range x.n {
+			st.relocate(x.at+i, wider.at+i)
 			st.rewatch(m, i, i, wider.at+i)
 		}
-		wider.n = mb.run.n
-		st.rows.drop(mb.run)
-		mb.run = wider
+		wider.n = x.n
+		st.rows.drop(x)
+		x = wider
 	}
-	e := mb.run.at + mb.run.n
-	mb.run.n++
+	e := x.at + x.n
+	x.n++
+	mb.setRun(x)
 	st.rows.n++
-	*st.rows.scopes.At(e) = s
+	st.rows.setScope(e, s)
 	return e
 }
 
@@ -114,18 +117,20 @@ func (st *state) shorten(e int32) {
 	m := st.rows.member(e)
 	mb := st.members.At(m)
 	st.rows.forget(e)
-	last := mb.run.at + mb.run.n - 1
+	x := mb.run()
+	last := x.at + x.n - 1
 	if e != last {
 		st.relocate(last, e)
-		st.rewatch(m, last-mb.run.at, e-mb.run.at, e)
+		st.rewatch(m, last-x.at, e-x.at, e)
 	}
-	*st.rows.scopes.At(last) = none
-	mb.run.n--
+	st.rows.setScope(last, none)
+	x.n--
 	st.rows.n--
-	if mb.run.n == 0 {
-		st.rows.drop(mb.run)
-		mb.run = run{}
+	if x.n == 0 {
+		st.rows.drop(x)
+		x = run{}
 	}
+	mb.setRun(x)
 }
 
 // relocate moves a row with what refers to it, but for the audience of its scope.
@@ -144,9 +149,10 @@ func (st *state) relocate(from, to int32) {
 		*r.links.At(to) = x
 		*r.links.At(from) = link{}
 	}
-	*r.hot.At(to) = *r.hot.At(from)
-	*r.hot.At(from) = hot{}
-	*r.scopes.At(to) = *r.scopes.At(from)
-	*r.scopes.At(from) = none
+	h := r.hotAt(from)
+	r.hot.At(to).put(&h)
+	r.hot.At(from).put(&hot{})
+	r.setScope(to, r.scope(from))
+	r.setScope(from, none)
 	st.blocked.relocate(from, to)
 }

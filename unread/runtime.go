@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/internal/slab"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -17,8 +18,7 @@ type Runtime struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 
-	mu     sync.RWMutex // guards spaces only; never held together with slow work
-	spaces map[readstate.WorkspaceID]*workspace
+	spaces sync.Map // of *workspace by readstate.WorkspaceID
 
 	memory  slab.Memory
 	queue   queue
@@ -30,6 +30,13 @@ type Runtime struct {
 type workspace struct {
 	id readstate.WorkspaceID
 
+	// seq is odd while memory changes under mu; the next three are what readers without a lock
+	// see of st.
+	seq     atomic.Uint64
+	current atomic.Pointer[state]
+	clock   atomic.Int64
+	applied atomic.Uint64 // st.lsn
+
 	mu      sync.RWMutex
 	st      *state
 	ring    ring
@@ -38,6 +45,13 @@ type workspace struct {
 	watches map[readstate.MemberID][]*Watch
 	hand    int32 // where eviction goes on
 	dropped bool
+}
+
+// replace takes another state into use.
+func (ws *workspace) replace(st *state) {
+	ws.st = st
+	ws.current.Store(st)
+	ws.applied.Store(uint64(st.lsn))
 }
 
 // New starts a runtime without workspaces.
@@ -59,7 +73,7 @@ func newRuntime(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{cfg: cfg, spaces: map[readstate.WorkspaceID]*workspace{}}
+	r := &Runtime{cfg: cfg}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.queue.init()
 	r.agenda.init()
@@ -72,14 +86,8 @@ func (r *Runtime) Close() {
 	r.cancel()
 	r.queue.close()
 	r.workers.Wait()
-	r.mu.RLock()
-	ids := make([]readstate.WorkspaceID, 0, len(r.spaces))
-	for id := range r.spaces {
-		ids = append(ids, id)
-	}
-	r.mu.RUnlock()
-	for _, id := range ids {
-		r.Drop(id)
+	for _, ws := range r.all() {
+		r.Drop(ws.id)
 	}
 }
 
@@ -91,30 +99,27 @@ func (r *Runtime) Open(id readstate.WorkspaceID, lsn readstate.LSN) {
 		id: id, jobs: map[readstate.MemberID]*job{},
 		watches: map[readstate.MemberID][]*Watch{},
 	}
-	ws.st = r.freshState(lsn)
+	ws.replace(r.freshState(lsn))
 	ws.ring.reset(lsn)
-	r.mu.Lock()
-	r.spaces[id] = ws
-	r.mu.Unlock()
+	r.spaces.Store(id, ws)
 }
 
 // Drop stops answering for a workspace. Its watches are lost; reads that wait for it end with
 // ErrNoWorkspace.
 func (r *Runtime) Drop(id readstate.WorkspaceID) {
-	r.mu.Lock()
-	ws := r.spaces[id]
-	delete(r.spaces, id)
-	r.mu.Unlock()
-	if ws == nil {
+	found, ok := r.spaces.LoadAndDelete(id)
+	if !ok {
 		return
 	}
-	ws.mu.Lock()
+	ws := found.(*workspace)
+	r.lock(ws)
 	ws.dropped = true
 	r.forget(ws, ws.st.lsn)
 	for _, j := range ws.jobs {
 		r.endJob(ws, j, fmt.Errorf("%w %q", ErrNoWorkspace, id))
 	}
-	ws.mu.Unlock()
+	ws.current.Store(nil)
+	r.unlock(ws)
 	r.agenda.removeAll(ws)
 }
 
@@ -127,13 +132,11 @@ func (r *Runtime) freshState(lsn readstate.LSN) *state {
 
 // workspace finds an open workspace.
 func (r *Runtime) workspace(id readstate.WorkspaceID) (*workspace, error) {
-	r.mu.RLock()
-	ws := r.spaces[id]
-	r.mu.RUnlock()
-	if ws == nil {
+	ws, ok := r.spaces.Load(id)
+	if !ok {
 		return nil, fmt.Errorf("%w %q", ErrNoWorkspace, id)
 	}
-	return ws, nil
+	return ws.(*workspace), nil
 }
 
 // now is the present by the clock. A workspace's own time, kept under its lock, never goes back,
@@ -143,7 +146,9 @@ func (r *Runtime) now() int64 { return r.cfg.Now() }
 // lock takes the workspace for a change and brings its clock up to date.
 func (r *Runtime) lock(ws *workspace) {
 	ws.mu.Lock()
+	ws.seq.Add(1)
 	ws.st.now = max(ws.st.now, r.now())
+	ws.clock.Store(ws.st.now)
 }
 
 // unlock releases the workspace, then wakes those whom the change concerns.
@@ -153,9 +158,11 @@ func (r *Runtime) unlock(ws *workspace) {
 	work := !ws.dropped && ws.st.pending()
 	for _, id := range untils {
 		if m := ws.st.memberNamed(id); m != none && !ws.dropped {
-			r.agenda.set(ws, id, levelEnds, ws.st.members.At(m).nextUntil)
+			r.agenda.set(ws, id, levelEnds, ws.st.members.At(m).nextUntil.Load())
 		}
 	}
+	ws.applied.Store(uint64(ws.st.lsn))
+	ws.seq.Add(1)
 	ws.mu.Unlock()
 	for _, w := range noted {
 		w.wake()
@@ -216,7 +223,7 @@ func (r *Runtime) alarm(ws *workspace) {
 
 // forget empties the memory. It stands at lsn afterwards; pages of an older LSN will not do.
 func (r *Runtime) forget(ws *workspace, lsn readstate.LSN) {
-	ws.st = r.freshState(lsn)
+	ws.replace(r.freshState(lsn))
 	ws.ring.reset(lsn)
 	ws.hand = 0
 	for _, list := range ws.watches {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +32,7 @@ const scaleScopes = 200
 // large is a state of members with 200 scopes each, of which every tenth row has something in
 // its cold record.
 func large(members, scopes int) *state {
-	st := newState(new(slab.Memory), 2_000, new(atomic.Uint64))
+	st := newState(new(slab.Memory), 2_000, new(tally))
 	rng := rand.New(rand.NewPCG(1, 1))
 	for s := range scopes {
 		st.addScope(&readstate.ScopeInfo{

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/internal/slab"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -14,39 +15,58 @@ type member struct {
 	key       readstate.MemberKey
 	memberLSN readstate.LSN
 	gone      readstate.LSN // when a row went of which memory knows nothing
-	nextUntil int64         // the earliest end of a level not looked at yet, zero for none
-	run       run           // the member's rows
-	id        slab.Ref
+	nextUntil atomic.Int64  // the earliest end of a level not looked at yet, zero for none
+	at        atomic.Int32  // the run of the member's rows
+	n         atomic.Int32
+	size      int32
+	id        atomic.Int32  // in ids
+	candidate atomic.Int32  // list of rows that may be unread
+	used      atomic.Uint32 // set by reads, cleared by the eviction hand
+	badge     atomic.Uint32 // a readstate.BadgeDisplay
+	erased    atomic.Bool
+	complete  atomic.Bool
 	name      slab.Ref
 	avatar    slab.Ref
-	candidate int32  // list of rows that may be unread
-	used      uint32 // set by reads, cleared by the eviction hand; atomic
-	badge     readstate.BadgeDisplay
 	agent     bool
 	active    bool
 	private   bool
-	erased    bool
-	complete  bool
 	blocks    bool // somebody
+}
+
+func (mb *member) run() run { return run{mb.at.Load(), mb.n.Load(), mb.size} }
+
+// use keeps the member from the next pass of the eviction hand.
+func (mb *member) use() {
+	if mb.used.Load() == 0 {
+		mb.used.Store(1)
+	}
+}
+
+func (mb *member) setRun(x run) {
+	mb.at.Store(x.at)
+	mb.n.Store(x.n)
+	mb.size = x.size
 }
 
 // scope is the slot of a scope that some loaded row, or a thread of such a row, needs. It has no
 // pointers.
 type scope struct {
-	// What the short formula needs is one cache line.
+	// What the short formula needs is one cache line, whose words readers without a lock load
+	// atomically and the set methods store so.
 	head       readstate.Revision
 	floor      readstate.Revision
 	signalHead uint64
 	key        readstate.ScopeKey
+	plain      uint32 // a plainness
 	removed    revSet
 	everyone   revSet
 	kind       readstate.ScopeType
 	history    readstate.History
 	archived   bool
 	active     bool
-	thinking   bool
-	blocked    bool // some writer's record is kept
 
+	thinking       bool
+	blocked        bool // some writer's record is kept
 	parentKey      readstate.ScopeKey
 	latestSeq      readstate.Seq
 	latestActivity readstate.Seq
@@ -73,12 +93,22 @@ type scope struct {
 // scopePad makes a slot four cache lines.
 const scopePad = 256 - 176
 
+func (sc *scope) setHead(r readstate.Revision) {
+	atomic.StoreUint64((*uint64)(&sc.head), uint64(r))
+}
+
+func (sc *scope) setFloor(r readstate.Revision) {
+	atomic.StoreUint64((*uint64)(&sc.floor), uint64(r))
+}
+
+func (sc *scope) setSignalHead(n uint64) { atomic.StoreUint64(&sc.signalHead, n) }
+
 // busy is a session whose run is thinking.
 func (sc *scope) busy() bool { return sc.active && sc.thinking }
 
 func (st *state) memberNamed(id readstate.MemberID) int32 {
 	return st.memberByID.find(string(id), func(m int32) bool {
-		return st.text.Equal(st.members.At(m).id, string(id))
+		return st.ids.equal(st.members.At(m).id.Load(), string(id))
 	})
 }
 
@@ -93,7 +123,7 @@ func (st *state) memberID(m int32) readstate.MemberID {
 	if c := st.connected[m]; c != nil {
 		return c.id
 	}
-	return readstate.MemberID(st.text.String(st.members.At(m).id))
+	return readstate.MemberID(st.ids.text(st.members.At(m).id.Load()))
 }
 
 func (st *state) memberInfo(m int32) readstate.MemberInfo {
@@ -101,7 +131,8 @@ func (st *state) memberInfo(m int32) readstate.MemberInfo {
 	return readstate.MemberInfo{
 		Key: mb.key, ID: st.memberID(m), Agent: mb.agent, Active: mb.active,
 		DisplayName: st.text.String(mb.name), Avatar: st.text.String(mb.avatar),
-		Badge: mb.badge, Private: mb.private, MemberLSN: mb.memberLSN, Erased: mb.erased,
+		Badge: readstate.BadgeDisplay(mb.badge.Load()), Private: mb.private,
+		MemberLSN: mb.memberLSN, Erased: mb.erased.Load(),
 	}
 }
 
@@ -110,16 +141,18 @@ func (st *state) setMember(m int32, info *readstate.MemberInfo) {
 	mb := st.members.At(m)
 	mb.name = st.text.Set(mb.name, info.DisplayName)
 	mb.avatar = st.text.Set(mb.avatar, info.Avatar)
-	mb.agent, mb.active, mb.badge = info.Agent, info.Active, info.Badge
-	mb.private, mb.erased, mb.memberLSN = info.Private, info.Erased, info.MemberLSN
+	mb.agent, mb.active, mb.private = info.Agent, info.Active, info.Private
+	mb.memberLSN = info.MemberLSN
+	mb.badge.Store(uint32(info.Badge))
+	mb.erased.Store(info.Erased)
 }
 
 func (st *state) addMember(info readstate.MemberInfo, blocks []readstate.MemberKey) int32 {
 	m := st.members.Take()
 	mb := st.members.At(m)
 	mb.key = info.Key
-	mb.id = st.text.Put(string(info.ID))
-	mb.candidate = st.newList(list{spot: candidate})
+	mb.id.Store(st.ids.put(string(info.ID)))
+	mb.candidate.Store(st.newList(list{spot: candidate}))
 	st.setMember(m, &info)
 	st.memberByKey[info.Key] = m
 	st.memberByID.add(string(info.ID), m)
@@ -137,12 +170,12 @@ func (st *state) dropMember(m int32) {
 	}
 	mb := st.members.At(m)
 	delete(st.memberByKey, mb.key)
-	st.memberByID.remove(st.text.String(mb.id), m)
+	st.memberByID.remove(st.ids.text(mb.id.Load()), m)
 	delete(st.connected, m)
-	st.text.Drop(mb.id)
+	st.ids.drop(mb.id.Load())
 	st.text.Drop(mb.name)
 	st.text.Drop(mb.avatar)
-	st.lists.Drop(mb.candidate)
+	st.lists.Drop(mb.candidate.Load())
 	st.members.Drop(m)
 }
 
@@ -169,6 +202,7 @@ func (st *state) describe(s int32, info *readstate.ScopeInfo) {
 	sc.tags = st.text.Set(sc.tags, packTags(info.Tags))
 	sc.history, sc.archived = info.History, info.Archived
 	sc.active, sc.thinking = info.Active, info.Thinking
+	sc.settle()
 }
 
 func (st *state) ranks(s int32) readstate.ScopeRanks {
@@ -183,8 +217,10 @@ func (st *state) ranks(s int32) readstate.ScopeRanks {
 
 func (st *state) setRanks(s int32, r *readstate.ScopeRanks) {
 	sc := st.scopes.At(s)
-	sc.latestSeq, sc.head, sc.floor = r.LatestSeq, r.Head, r.Floor
-	sc.latestActivity, sc.signalHead, sc.lastLSN = r.LatestActivity, r.SignalHead, r.LastLSN
+	sc.setHead(r.Head)
+	sc.setFloor(r.Floor)
+	sc.setSignalHead(r.SignalHead)
+	sc.latestSeq, sc.latestActivity, sc.lastLSN = r.LatestSeq, r.LatestActivity, r.LastLSN
 	sc.lastActivityAt, sc.replies = r.LastActivityAt, r.Replies
 	st.setLatest(sc, r.Latest)
 }
@@ -200,7 +236,8 @@ func (st *state) addScope(
 ) int32 {
 	s := st.scopes.Take()
 	sc := st.scopes.At(s)
-	sc.key, sc.parentKey, sc.kind = info.Key, info.Parent, info.Type
+	atomic.StoreUint64((*uint64)(&sc.key), uint64(info.Key))
+	sc.parentKey, sc.kind = info.Parent, info.Type
 	sc.id = st.text.Put(string(info.ID))
 	sc.parentID = st.text.Put(string(info.ParentID))
 	st.describe(s, info)

@@ -28,17 +28,19 @@ type state struct {
 	rows    rows
 	sets    sets
 	text    *slab.Text
+	ids     ids
 	blocked blockedState
 
 	memberByKey map[readstate.MemberKey]int32
-	memberByID  names
+	memberByID  *index
 	scopeByKey  map[readstate.ScopeKey]int32
-	scopeByID   names
+	scopeByID   *index
 
 	connected map[int32]*connected // of watched members
 	audience  map[int32][]int32    // rows of watched members, by scope
 
-	batches   []int32 // lists of rows that were fired and not moved yet
+	batches   []int32      // lists of rows that were fired and not moved yet,
+	batched   atomic.Int32 // and how many
 	marks     []bulkMark
 	fireLimit int
 	touched   []touch              // scratch of one event,
@@ -50,7 +52,7 @@ type state struct {
 	arrived   []readstate.MemberID // members who changed and are not loaded
 	retaken   []readstate.MemberID // ids of erased members that others took
 	watched   int                  // rows of watched members
-	checks    *atomic.Uint64       // candidate checks
+	checks    *tally               // candidate checks
 }
 
 // list is the head of a doubly linked list of rows. A waiter list that fires as a whole becomes
@@ -68,7 +70,7 @@ type missing struct {
 	scope  readstate.ScopeKey
 }
 
-func newState(memory *slab.Memory, fireLimit int, checks *atomic.Uint64) *state {
+func newState(memory *slab.Memory, fireLimit int, checks *tally) *state {
 	return &state{
 		memory:      memory,
 		members:     slab.NewSlab[member](memory),
@@ -77,11 +79,12 @@ func newState(memory *slab.Memory, fireLimit int, checks *atomic.Uint64) *state 
 		rows:        newRows(memory),
 		sets:        newSets(memory),
 		text:        slab.NewText(memory),
+		ids:         newIDs(memory),
 		blocked:     newBlockedState(),
 		memberByKey: map[readstate.MemberKey]int32{},
-		memberByID:  newNames(),
+		memberByID:  newIndex(),
 		scopeByKey:  map[readstate.ScopeKey]int32{},
-		scopeByID:   newNames(),
+		scopeByID:   newIndex(),
 		connected:   map[int32]*connected{},
 		audience:    map[int32][]int32{},
 		touchAt:     map[int32]int{},
@@ -92,7 +95,8 @@ func newState(memory *slab.Memory, fireLimit int, checks *atomic.Uint64) *state 
 
 func (st *state) newList(l list) int32 {
 	i := st.lists.Take()
-	*st.lists.At(i) = l
+	to := st.lists.At(i) // its head is none already
+	to.scope, to.spot, to.gen = l.scope, l.spot, l.gen
 	return i
 }
 
@@ -120,7 +124,7 @@ func (st *state) addEntry(m, s int32, row *readstate.MemberRow) int32 {
 	e := st.extend(m, s)
 	st.rows.store(e, &full{row: row.Row, writer: row.Writer, stateLSN: row.StateLSN})
 	st.scopes.At(s).entries++
-	st.push(st.members.At(m).candidate, e)
+	st.push(st.members.At(m).candidate.Load(), e)
 	st.noteUntil(m, row.Row.Until)
 	st.watchEntry(m, e)
 	return e
@@ -139,7 +143,7 @@ func (st *state) dropEntry(e int32) {
 }
 
 func (st *state) dropRows(m int32) {
-	for mb := st.members.At(m); mb.run.n > 0; {
-		st.dropEntry(mb.run.at + mb.run.n - 1)
+	for x := st.members.At(m).run(); x.n > 0; x = st.members.At(m).run() {
+		st.dropEntry(x.at + x.n - 1)
 	}
 }

@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // metrics counts what happened since New.
 type metrics struct {
-	checks      atomic.Uint64
+	checks      tally
 	repeated    atomic.Uint64
 	gaps        atomic.Uint64
 	dropped     atomic.Uint64
@@ -62,7 +62,7 @@ func (r *Runtime) Stats() Stats {
 		RingOverruns: m.overruns.Load(), Restarts: m.restarts.Load(),
 		RefusedJobs: m.refused.Load(), DroppedEvents: m.dropped.Load(),
 		RepeatedCommits: m.repeated.Load(), Gaps: m.gaps.Load(), Alarms: m.alarms.Load(),
-		Evicted: m.evicted.Load(), CandidateChecks: m.checks.Load(),
+		Evicted: m.evicted.Load(), CandidateChecks: m.checks.load(),
 		Suppressed: m.suppressed.Load(), Ticks: m.ticks.Load(),
 		Deltas: m.deltas.Load(), LostWatches: m.lostWatches.Load(),
 	}
@@ -92,11 +92,10 @@ func (r *Runtime) Stats() Stats {
 }
 
 func (r *Runtime) all() []*workspace {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	all := make([]*workspace, 0, len(r.spaces))
-	for _, ws := range r.spaces {
-		all = append(all, ws)
-	}
+	var all []*workspace
+	r.spaces.Range(func(_, ws any) bool {
+		all = append(all, ws.(*workspace))
+		return true
+	})
 	return all
 }

@@ -28,7 +28,7 @@ func (r *Runtime) Totals(
 			return err
 		}
 		totals = map[string]readstate.Badge{}
-		head := st.lists.At(st.members.At(m).candidate).head
+		head := st.lists.At(st.members.At(m).candidate.Load()).head
 		for e := head; e != none; e = st.rows.links.At(e).next {
 			v, err := st.evaluate(e, now)
 			if err != nil {

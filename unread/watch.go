@@ -82,7 +82,7 @@ func (w *Watch) Add(members ...readstate.MemberID) error {
 			continue
 		}
 		ws.st.connect(m, w)
-		if ws.st.members.At(m).nextUntil != 0 {
+		if ws.st.members.At(m).nextUntil.Load() != 0 {
 			ws.st.untils = append(ws.st.untils, id)
 		}
 	}
@@ -294,7 +294,7 @@ func (w *Watch) deltas(
 		if m != none {
 			e = st.entryOf(m, st.scopeByKey[c.scope])
 		}
-		if m == none || (e == none && !st.members.At(m).complete) {
+		if m == none || (e == none && !st.members.At(m).complete.Load()) {
 			early = append(early, c)
 			continue
 		}

@@ -162,7 +162,7 @@ func (r *Runs[T]) Drop(at int32, size int) {
 		panic(fmt.Sprintf("slab: no range of %d items of type %v at %d is in use",
 			size, reflect.TypeFor[T](), at))
 	}
-	clear(r.rows.view(at, size))
+	r.rows.wipe(at, size)
 	word, bit := r.rows.mark(at, inUse)
 	*word &^= bit
 	r.items -= size

@@ -81,6 +81,11 @@ func TestRunsRefuseToDropWhatIsNotARange(t *testing.T) {
 	for i := range at {
 		at[i], _ = r.Take(8)
 	}
+	long, _ := r.Take(72)
+	neighbour, _ := r.Take(8)
+	if neighbour != long+72 {
+		t.Fatalf("ranges at %d and %d", long, neighbour)
+	}
 	r.Drop(at[1], 8)
 	r.Drop(at[4], 8)
 	small, _ := r.Take(2) // cut from the one dropped last
@@ -106,13 +111,15 @@ func TestRunsRefuseToDropWhatIsNotARange(t *testing.T) {
 	} {
 		mustPanic(t, func() { r.Drop(c.at, c.size) })
 	}
-	if r.Len() != 3*8+2 {
+	if r.Len() != 3*8+72+8+2 {
 		t.Fatalf("a refused Drop changed Len to %d", r.Len())
 	}
 	for _, i := range []int{0, 2, 3} {
 		r.Drop(at[i], 8)
 	}
 	r.Drop(small, 2)
+	r.Drop(long, 72)
+	r.Drop(neighbour, 8)
 	if r.Len() != 0 {
 		t.Fatalf("Len %d", r.Len())
 	}
@@ -197,6 +204,9 @@ func TestRunsLimits(t *testing.T) {
 	}
 	r.View(at, size)[959].LSN = 1
 	r.Drop(at, size)
+	if again, _ := r.Take(960); again != at || r.View(again, size)[959].LSN != 0 {
+		t.Fatalf("Take gave %d after %d was dropped", again, at)
+	}
 	for _, n := range []int{961, -1, math.MaxInt, math.MinInt} {
 		mustPanic(t, func() { r.Take(n) })
 		mustPanic(t, func() { r.Size(n) })

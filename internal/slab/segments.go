@@ -28,6 +28,7 @@ const (
 	indexes      = 1 << 31 // every index is below
 	linkBytes    = 4       // of the index that a free item holds
 	wordBytes    = 8
+	halfBytes    = 4 // what is written at once where items are wiped
 	lineBytes    = 64 // items begin with a cache line, so that those of 64 bytes lie in one
 )
 
@@ -43,9 +44,10 @@ type segments[T any] struct {
 	limit  int64 // indexes below which segments may end
 }
 
-// init prepares the row for segments of at least two times unit and at most most items, with the given
-// number of bitmaps. It panics when items hold pointers or have no size.
-func (s *segments[T]) init(m *Memory, unit, most, layers int) {
+// init prepares the row for segments with the given number of bitmaps. The first has at least two times
+// unit items; the largest have limit items, or less where those are too many bytes. It panics when
+// items hold pointers or have no size.
+func (s *segments[T]) init(m *Memory, unit, limit, layers int) {
 	t := reflect.TypeFor[T]()
 	if t.Size() == 0 {
 		panic(fmt.Sprintf("slab: items of type %v have no size", t))
@@ -54,10 +56,10 @@ func (s *segments[T]) init(m *Memory, unit, most, layers int) {
 		panic(fmt.Sprintf("slab: items of type %v hold pointers", t))
 	}
 	size := int(t.Size())
-	low := max(floorLog(min(most, firstBytes/size)), floorLog(2*unit-1)+1)
+	low := max(floorLog(min(limit, firstBytes/size)), floorLog(2*unit-1)+1)
 	s.first = 1 << low
 	s.skip = low + 1
-	s.shift = max(low, floorLog(min(most, largestBytes/size)))
+	s.shift = max(low, floorLog(min(limit, largestBytes/size)))
 	s.layers = layers
 	s.memory = m
 	s.limit = indexes
@@ -125,8 +127,29 @@ func (s *segments[T]) link(i int32) int32 {
 
 // setLink writes it. Items, or the ranges that begin with them, have at least linkBytes bytes.
 func (s *segments[T]) setLink(i, next int32) {
+	if s.whole() {
+		atomic.StoreUint32((*uint32)(unsafe.Pointer(s.at(i))), uint32(next))
+		return
+	}
 	binary.NativeEndian.PutUint32((*[linkBytes]byte)(unsafe.Pointer(s.at(i)))[:], uint32(next))
 }
+
+// wipe zeroes n items from index i, all in one segment: word by word where items consist of words, so
+// that others may read words of them atomically meanwhile.
+func (s *segments[T]) wipe(i int32, n int) {
+	items := s.view(i, n)
+	if !s.whole() {
+		clear(items)
+		return
+	}
+	base := unsafe.Pointer(unsafe.SliceData(items))
+	for off := uintptr(0); off < uintptr(n)*unsafe.Sizeof(*new(T)); off += halfBytes {
+		atomic.StoreUint32((*uint32)(unsafe.Add(base, off)), 0)
+	}
+}
+
+// whole tells whether items consist of words of four bytes, and so lie at multiples of it.
+func (s *segments[T]) whole() bool { return unsafe.Sizeof(*new(T))%halfBytes == 0 }
 
 // add reserves the next segment, publishes it and returns its bounds: indexes from up to, not
 // including, to.

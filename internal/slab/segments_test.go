@@ -102,6 +102,7 @@ func TestNoIndexLeadsOutOfTheSegments(t *testing.T) {
 		mustPanic(t, func() { s.at(i) })
 		mustPanic(t, func() { s.view(i, 1) })
 	}
+	mustPanic(t, func() { s.view(1, int(end)) })
 	for range 5 {
 		_, end = s.add()
 	}
@@ -172,7 +173,6 @@ func TestMemoryIsGivenBackWithTheSlab(t *testing.T) {
 		t.Fatalf("%d bytes are reserved, want %d", m.Bytes(), kept.Bytes())
 	}
 	runtime.KeepAlive(kept)
-	kept = nil
 	for range 1000 {
 		if m.Bytes() == 0 {
 			return

@@ -73,8 +73,7 @@ func (s *Slab[T]) Drop(i int32) {
 	}
 	*word &^= bit
 	s.items--
-	var zero T
-	*s.rows.at(i) = zero
+	s.rows.wipe(i, 1)
 	if s.small {
 		s.spare = append(s.spare, i)
 		return

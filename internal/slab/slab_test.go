@@ -1,8 +1,11 @@
 package slab
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -73,6 +76,69 @@ func TestSlabGivesLastDroppedFirst(t *testing.T) {
 	}
 	if s.Len() != 11 || s.Top() != 12 || s.Bytes() != before {
 		t.Fatalf("Len %d, Top %d", s.Len(), s.Top())
+	}
+}
+
+func TestDroppedItemsAreWipedWhole(t *testing.T) {
+	t.Run("1", testWiped[byte])
+	t.Run("3", testWiped[[3]byte])
+	t.Run("4", testWiped[[4]byte])
+	t.Run("8", testWiped[uint64])
+	t.Run("12", testWiped[[3]uint32])
+	t.Run("28", testWiped[[7]uint32])
+	t.Run("31", testWiped[[31]byte])
+	t.Run("40", testWiped[row])
+}
+
+// testWiped fills items with ones, drops them and looks at them when they are given again.
+func testWiped[T comparable](t *testing.T) {
+	var zero T
+	size := int(reflect.TypeFor[T]().Size())
+	ones := reflect.New(reflect.TypeFor[T]())
+	if _, err := binary.Decode(bytes.Repeat([]byte{255}, size), binary.NativeEndian, ones.Interface()); err != nil {
+		t.Fatal(err)
+	}
+	s, r := NewSlab[T](new(Memory)), NewRuns[T](new(Memory), 4)
+	for range 3 {
+		var single, first []int32
+		for range 200 {
+			i := s.Take()
+			at, n := r.Take(9)
+			for _, p := range append(pointers(r.View(at, n)), s.At(i)) {
+				if *p != zero {
+					t.Fatalf("an item that was given holds %v", *p)
+				}
+				reflect.ValueOf(p).Elem().Set(ones.Elem())
+			}
+			single, first = append(single, i), append(first, at)
+		}
+		for k := range single {
+			s.Drop(single[k])
+			r.Drop(first[k], r.Size(9))
+		}
+	}
+}
+
+func pointers[T any](view []T) (all []*T) {
+	for i := range view {
+		all = append(all, &view[i])
+	}
+	return all
+}
+
+func TestDropDoesNotAllocate(t *testing.T) {
+	s, four := NewSlab[row](new(Memory)), NewSlab[uint32](new(Memory))
+	if n := testing.AllocsPerRun(100, func() {
+		var at, small [10]int32
+		for k := range at {
+			at[k], small[k] = s.Take(), four.Take()
+		}
+		for k := range at {
+			s.Drop(at[k])
+			four.Drop(small[k])
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 
@@ -199,13 +265,22 @@ func TestSlabRoomIsAlmostTheIndexSpace(t *testing.T) {
 
 func TestSlabPropertyEqualsMap(t *testing.T) {
 	t.Run("linked", rapid.MakeCheck(func(t *rapid.T) {
-		modelSlab(t, func(n uint64) row { return row{Next: int32(n), LSN: n} })
+		modelSlab(t, func(n uint64) row {
+			n *= 0x9e3779b97f4a7c15 // bits everywhere
+			return row{Next: int32(n), Member: int32(n >> 32), Flags: -1, LSN: n, Since: ^n}
+		})
 	}))
 	t.Run("exactly a link", rapid.MakeCheck(func(t *rapid.T) {
-		modelSlab(t, func(n uint64) uint32 { return uint32(n) })
+		modelSlab(t, func(n uint64) uint32 { return 1<<31 | uint32(n) })
 	}))
 	t.Run("too small for a link", rapid.MakeCheck(func(t *rapid.T) {
 		modelSlab(t, func(n uint64) [3]byte { return [3]byte{byte(n), byte(n >> 8), byte(n >> 16)} })
+	}))
+	t.Run("no whole words", rapid.MakeCheck(func(t *rapid.T) {
+		modelSlab(t, func(n uint64) [9]byte { return [9]byte{0: byte(n), 1: byte(n >> 8), 3: 255, 7: 255, 8: 255} })
+	}))
+	t.Run("an odd number of words", rapid.MakeCheck(func(t *rapid.T) {
+		modelSlab(t, func(n uint64) [7]uint32 { return [7]uint32{uint32(n), 1: 1 << 31, 5: 1, 6: 1 << 31} })
 	}))
 }
 

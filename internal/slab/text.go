@@ -38,14 +38,19 @@ func (t *Text) Put(s string) Ref {
 
 // Set makes s the text in place of old, which is no longer to be used; the Ref that it returns is. The
 // place is the same when s fits it as well as old did. It panics when old is not in use, and where Put
-// does.
+// does; then old is still there.
 func (t *Text) Set(old Ref, s string) Ref {
-	if old == 0 || s == "" || t.cells.Size(cellsFor(s)) != t.size(old) {
-		t.Drop(old)
+	if old == 0 {
 		return t.Put(s)
 	}
-	write(t.cells.View(int32(old), t.size(old)), s)
-	return old
+	size := t.size(old)
+	if s != "" && t.cells.Size(cellsFor(s)) == size {
+		write(t.cells.View(int32(old), size), s)
+		return old
+	}
+	r := t.Put(s)
+	t.cells.Drop(int32(old), size)
+	return r
 }
 
 // String returns a copy of the text in the Go heap.
@@ -63,7 +68,7 @@ func (t *Text) Drop(r Ref) {
 }
 
 // Room returns how many bytes the segments could hold that may still be added; see [Runs.Room].
-func (t *Text) Room() int { return t.cells.Room() * cellBytes }
+func (t *Text) Room() int64 { return int64(t.cells.Room()) * cellBytes }
 
 // Bytes returns how many bytes are reserved.
 func (t *Text) Bytes() int64 { return t.cells.Bytes() }

@@ -54,6 +54,10 @@ func TestTextSetKeepsThePlaceWhereItFits(t *testing.T) {
 			t.Errorf("Set gave %d %q, want %d %q", got, x.String(got), r, s)
 		}
 	}
+	x.Set(r, "shorter text in 3")
+	if rest := octets(x.cells.View(int32(r), 3))[18:]; string(rest) != "\x00\x00\x00\x00\x00\x00" {
+		t.Errorf("%q of the old text is left", rest)
+	}
 	short := x.Set(r, "short")
 	if short == r || x.String(short) != "short" {
 		t.Errorf("Set gave %d %q", short, x.String(short))
@@ -68,6 +72,17 @@ func TestTextSetKeepsThePlaceWhereItFits(t *testing.T) {
 		t.Errorf("Set gave %q", x.String(got))
 	}
 	mustPanic(t, func() { x.Set(short, "x") })
+}
+
+func TestTextIndexSpaceEnds(t *testing.T) {
+	x := NewText(new(Memory))
+	x.cells.rows.limit = 1 << 12
+	r := x.Put("kept")
+	mustPanic(t, func() { x.Set(r, strings.Repeat("x", 1<<16)) })
+	mustPanic(t, func() { x.Set(r, strings.Repeat("x", 1<<24)) })
+	if x.String(r) != "kept" {
+		t.Errorf("a refused Set left %q", x.String(r))
+	}
 }
 
 func TestTextLengthEnds(t *testing.T) {
