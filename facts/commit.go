@@ -39,7 +39,7 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 		rows += part
 		ran = append(ran, batch...)
 		if !l.runAll(ctx, batch) {
-			l.endGroup(ctx, g)
+			l.breakGroup()
 			return append(l.runAgain(ctx, ran), backlog...)
 		}
 		if len(backlog) == 0 && l.cfg.Now().Sub(started) < l.cfg.GroupWait {
@@ -71,16 +71,19 @@ func (l *Lane) join(backlog []*request) []*request {
 	return backlog
 }
 
-// runAgain runs a broken group once more: carefully and in one piece when an operation id was
-// taken that nobody had looked up, else one by one.
+// runAgain runs a broken group once more: in one piece where a fence refused or, carefully, when
+// an operation id was taken that nobody had looked up; else one by one.
 func (l *Lane) runAgain(ctx context.Context, ran []*request) []*request {
 	g := l.group
-	if g.careful > 0 || !errors.Is(l.cause, ErrTaken) {
+	switch {
+	case errors.Is(l.cause, ErrNotOwner):
+	case errors.Is(l.cause, ErrTaken) && g.careful == 0:
+		g.careful = carefulGroups
+	default:
 		return l.runSingly(ctx, ran)
 	}
-	g.careful = carefulGroups
 	if !l.runAll(ctx, ran) {
-		l.endGroup(ctx, g)
+		l.breakGroup()
 		return l.runSingly(ctx, ran)
 	}
 	switch l.finish(ctx, ran) {
@@ -159,11 +162,11 @@ func (l *Lane) finish(ctx context.Context, ran []*request) ending {
 	if err := g.flush(ctx); err != nil {
 		l.cfg.Log.Warn("group broken while writing", "error", err)
 		l.cause = err
-		l.endGroup(ctx, g)
+		l.breakGroup()
 		return groupBroken
 	}
 	if len(g.touched) == 0 {
-		l.endGroup(ctx, g)
+		g.unchanged()
 		return groupDurable
 	}
 	err := g.tx.Commit(ctx)
@@ -173,22 +176,26 @@ func (l *Lane) finish(ctx context.Context, ran []*request) ending {
 	l.cause = err
 	if errors.Is(err, ErrAborted) {
 		l.cfg.Log.Warn("commit aborted", "error", err)
-		l.endGroup(ctx, g)
+		l.breakGroup()
 		return groupBroken
 	}
 	l.cfg.Log.Warn("commit uncertain, reading back", "error", err)
 	return l.settle(ctx, ran)
 }
 
-// endGroup drops whatever is staged.
-func (l *Lane) endGroup(_ context.Context, g *group) {
-	if len(g.touched) == 0 && g.tx != nil {
-		// Nothing was changed: what was loaded is as true as before.
-		_ = g.tx.Rollback()
-		g.committed()
+// breakGroup drops whatever is staged. Memory of the workspaces that somebody else turned out
+// to own goes before any caller is told.
+func (l *Lane) breakGroup() {
+	g := l.group
+	if len(g.touched) == 0 {
+		g.unchanged()
 		return
 	}
 	g.rolledBack()
+	if len(g.taken) > 0 {
+		l.applies <- applied{dropped: g.taken}
+		g.taken = nil
+	}
 }
 
 // settle decides a commit whose answer was lost: the fences of the group's workspaces, read
@@ -270,8 +277,7 @@ func (l *Lane) hand(ran []*request) []*request {
 		}
 		done = append(done, r)
 	}
-	a := applied{commits: g.commits(), dropped: g.fenced, requests: done}
-	g.fenced = nil
+	a := applied{commits: g.commits(), requests: done}
 	g.committed()
 	l.applies <- a
 	return again
@@ -281,10 +287,8 @@ func (l *Lane) hand(ran []*request) []*request {
 // that breaks it harms nobody else.
 func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
 	var again []*request
-	g := l.group
 	for _, r := range ran {
 		one := []*request{r}
-		r.result, r.err = nil, nil
 		if l.runAll(ctx, one) {
 			switch l.finish(ctx, one) {
 			case groupDurable:
@@ -295,7 +299,7 @@ func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
 			}
 			r.err = nil // it was not refused: the store failed
 		} else {
-			l.endGroup(ctx, g)
+			l.breakGroup()
 		}
 		r.result, r.err = nil, l.classify(r)
 		l.applies <- applied{requests: one}
@@ -308,6 +312,9 @@ func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
 func (l *Lane) classify(r *request) error {
 	if r.err != nil && !errors.Is(r.err, errBroken) && !kept(r.err) {
 		return r.err
+	}
+	if errors.Is(l.cause, ErrNotOwner) {
+		return fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, ErrNotOwner)
 	}
 	l.cfg.Log.Error("operation failed", "operation", r.op.name(), "error", l.cause)
 	return &storeError{r.op.name(), l.cause}

@@ -15,9 +15,10 @@
 // closes when nothing waits, at GroupRows rows, or at GroupWait age. While it commits, the next
 // operations gather in the queue: the slower the disk, the larger the groups.
 //
-// The first statement of a group for a workspace raises its LSN, if term and LSN are still those
-// the lane knows. That one statement is the fence against another owner, the order of commits,
-// and the change number that everything downstream carries.
+// Before a group writes it raises the LSN of every workspace it has touched, in the order of their
+// keys, if term and LSN are still those the lane knows. That statement is the fence against another
+// owner, the order of commits, and the change number that everything downstream carries. What was
+// read before it is as good as what is read after it: nobody else has written in between.
 //
 // # Invariants
 //

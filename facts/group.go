@@ -1,9 +1,11 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -45,7 +47,8 @@ type everyoneKey struct {
 // workspace is what the lane holds of one workspace while it owns it.
 type workspace struct {
 	WorkspaceRow
-	staged bool // the group has raised LSN
+	staged bool // the group has raised LSN,
+	fenced bool // and the store has raised it, too
 	lost   bool // the fence refused: somebody else owns it
 	isNew  bool
 
@@ -57,16 +60,15 @@ type workspace struct {
 // group is the working set of the transaction that the lane is building. It is owned by one
 // goroutine and used again for every group.
 type group struct {
-	now   func() time.Time
-	newID func() string
-	tx    Tx
-	store Store
-	clock int64 // acceptance time of the group, milliseconds
-
+	now        func() time.Time
+	newID      func() string
+	tx         Tx
+	store      Store
+	clock      int64 // acceptance time of the group, milliseconds
 	workspaces map[readstate.WorkspaceID]*workspace
 	byKey      map[WorkspaceKey]*workspace
-	touched    []*workspace   // in the order of their fences
-	fenced     []WorkspaceRow // found to be owned by somebody else; their memory has to go
+	touched    []*workspace
+	taken      []WorkspaceRow // found to be owned by somebody else; their memory has to go
 	opStaged   bool           // the operation now running has staged something
 
 	principals *table[readstate.MemberKey, readstate.MemberInfo]
@@ -119,6 +121,12 @@ func (g *group) own(row WorkspaceRow) {
 	g.byKey[row.Key] = w
 }
 
+// disown forgets a workspace that was never made.
+func (g *group) disown(w *workspace) {
+	delete(g.workspaces, w.ID)
+	delete(g.byKey, w.Key)
+}
+
 // open starts the transaction where there is none.
 func (g *group) open(ctx context.Context) (Tx, error) {
 	if g.tx != nil {
@@ -147,41 +155,59 @@ func (e *brokenError) Error() string        { return e.what + ": " + e.err.Error
 func (e *brokenError) Unwrap() error        { return e.err }
 func (e *brokenError) Is(target error) bool { return target == errBroken }
 
-// touch is called by an operation once it is sure to change something: it raises the
-// workspace's LSN, once a group, and fails with ErrNotOwner when the fence refuses.
-func (g *group) touch(ctx context.Context, w *workspace) error {
-	if w.lost {
-		return fmt.Errorf("workspace %q: %w", w.ID, ErrNotOwner)
-	}
+// touch is called by an operation once it is sure to change something. It raises the workspace's
+// LSN in memory, once a group; the next flush raises it in the store.
+func (g *group) touch(w *workspace) {
 	g.opStaged = true
 	if w.staged {
+		return
+	}
+	w.staged = true
+	w.LSN++
+	g.touched = append(g.touched, w)
+}
+
+// fence raises the LSN of every workspace that was touched since the last flush, in the order of
+// their keys. If the store refuses one of them the group is broken, and the workspace lost.
+//
+// What was read before the fence is as good as what is read after it: a fence that holds means
+// that nobody else has written in the workspace since the lane's own last commit.
+func (g *group) fence(ctx context.Context) error {
+	due := slices.DeleteFunc(slices.Clone(g.touched), func(w *workspace) bool {
+		return w.fenced || w.isNew
+	})
+	if len(due) == 0 {
 		return nil
 	}
 	tx, err := g.open(ctx)
 	if err != nil {
 		return err
 	}
-	if !w.isNew {
-		ok, err := tx.Advance(ctx, w.Key, Fence{Term: w.Term, LSN: w.LSN})
+	slices.SortFunc(due, func(a, b *workspace) int { return cmp.Compare(a.Key, b.Key) })
+	var refused error
+	for _, w := range due {
+		ok, err := tx.Advance(ctx, w.Key, Fence{Term: w.before.Term, LSN: w.before.LSN})
 		if err != nil {
 			return broken("advance", err)
 		}
-		if !ok {
-			w.lost, g.opStaged = true, false
-			g.fenced = append(g.fenced, w.before)
-			return fmt.Errorf("workspace %q: %w", w.ID, ErrNotOwner)
+		if ok {
+			w.fenced = true
+			continue
 		}
+		w.lost = true
+		g.taken = append(g.taken, w.before)
+		refused = broken("advance", fmt.Errorf("workspace %q: %w", w.ID, ErrNotOwner))
 	}
-	w.staged = true
-	w.LSN++
-	g.touched = append(g.touched, w)
-	return nil
+	return refused
 }
 
 func (w *workspace) emit(e readstate.Event) { w.events = append(w.events, e) }
 
-// flush writes what is staged, so that a seek of the store sees it.
+// flush fences what is touched and writes what is staged, so that a seek of the store sees it.
 func (g *group) flush(ctx context.Context) error {
+	if err := g.fence(ctx); err != nil {
+		return err
+	}
 	c := &g.changes
 	for _, p := range g.principals.take(nil) {
 		c.Members = append(c.Members, MemberChange{MemberInfo: p, CreatedAt: g.clock})
@@ -242,7 +268,7 @@ func (g *group) commits() []Commit {
 func (g *group) committed() {
 	for _, w := range g.touched {
 		w.before = w.WorkspaceRow
-		w.staged, w.isNew = false, false
+		w.staged, w.fenced, w.isNew = false, false, false
 		w.events, w.messages = nil, nil
 	}
 	g.principals.commit()
@@ -257,6 +283,14 @@ func (g *group) committed() {
 	g.clean()
 }
 
+// unchanged ends a group that has staged nothing: what was loaded is as true as before.
+func (g *group) unchanged() {
+	if g.tx != nil {
+		_ = g.tx.Rollback() // there is nothing in it
+	}
+	g.committed()
+}
+
 // rolledBack forgets everything staged, and everything remembered: the store is read again.
 func (g *group) rolledBack() {
 	if g.tx != nil {
@@ -264,12 +298,11 @@ func (g *group) rolledBack() {
 	}
 	for _, w := range g.touched {
 		if w.isNew {
-			delete(g.workspaces, w.ID)
-			delete(g.byKey, w.Key)
+			g.disown(w)
 			continue
 		}
 		w.WorkspaceRow = w.before
-		w.staged = false
+		w.staged, w.fenced = false, false
 		w.events, w.messages = nil, nil
 	}
 	g.principals.rollback()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -76,8 +77,9 @@ type Lane struct {
 	ended   chan struct{} // closed once nothing will be answered any more
 	once    sync.Once
 	wg      sync.WaitGroup
-	group   *group // owned by the committing goroutine, like
-	cause   error  // why the last group broke
+	full    atomic.Uint64 // callers who found the queue full
+	group   *group        // owned by the committing goroutine, like
+	cause   error         // why the last group broke
 }
 
 // request is one operation on its way through the lane. The lane writes result and err, then
@@ -179,6 +181,9 @@ func (l *Lane) submit(
 	case <-l.stop:
 		return nil, ErrClosed
 	default:
+	}
+	if len(l.queue) == cap(l.queue) {
+		l.full.Add(1)
 	}
 	select {
 	case l.queue <- requests:

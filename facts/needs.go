@@ -276,11 +276,11 @@ func (g *group) loadOps(ctx context.Context, keys []OpKey, sure bool) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	tx, err := g.open(ctx)
-	if err != nil {
-		return err
-	}
 	if sure {
+		tx, err := g.open(ctx)
+		if err != nil {
+			return err
+		}
 		messages, err := tx.MessagesByOp(ctx, keys)
 		if err != nil {
 			return broken("load operations", err)
@@ -289,16 +289,12 @@ func (g *group) loadOps(ctx context.Context, keys []OpKey, sure bool) error {
 			g.messages.loaded(m)
 		}
 	}
-	asked, err := g.withReceipts(ctx, tx, keys)
+	asked, err := g.withReceipts(ctx, keys)
 	if err != nil {
 		return err
 	}
-	receipts, err := tx.Operations(ctx, asked)
-	if err != nil {
-		return broken("load receipts", err)
-	}
-	for _, r := range receipts {
-		g.operations.loaded(r.OpKey, r, true)
+	if err := g.loadReceipts(ctx, asked); err != nil {
+		return err
 	}
 	for _, k := range keys {
 		g.operations.loaded(k, OperationRow{}, false)
@@ -306,15 +302,37 @@ func (g *group) loadOps(ctx context.Context, keys []OpKey, sure bool) error {
 	return nil
 }
 
+func (g *group) loadReceipts(ctx context.Context, keys []OpKey) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	receipts, err := tx.Operations(ctx, keys)
+	if err != nil {
+		return broken("load receipts", err)
+	}
+	for _, r := range receipts {
+		g.operations.loaded(r.OpKey, r, true)
+	}
+	return nil
+}
+
 // withReceipts leaves out the keys of actors who have no receipt at all: most people write, and
 // never edit or delete.
-func (g *group) withReceipts(ctx context.Context, tx Tx, keys []OpKey) ([]OpKey, error) {
+func (g *group) withReceipts(ctx context.Context, keys []OpKey) ([]OpKey, error) {
 	actors := make([]readstate.MemberKey, len(keys))
 	for i, k := range keys {
 		actors[i] = k.Actor
 	}
 	actors = unknown(g.receipted, actors, g.madeMember)
 	if len(actors) > 0 {
+		tx, err := g.open(ctx)
+		if err != nil {
+			return nil, err
+		}
 		have, err := tx.WithReceipts(ctx, actors)
 		if err != nil {
 			return nil, broken("load receipts", err)

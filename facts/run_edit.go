@@ -58,9 +58,7 @@ func (o *edit) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if scope.Info.Type.Targeted() && after.everyone {
 		return nil, fmt.Errorf("%w: everyone is not mentioned in a %s", ErrInvalid, scope.Info.Type)
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	if err := o.apply(ctx, g, w, m, after); err != nil {
 		return nil, err
 	}

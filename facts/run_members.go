@@ -95,9 +95,7 @@ func (o *putMembership) apply(
 	if exists && row.Row == before {
 		return Setting{LSN: w.LSN}, nil
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	if row.Row.Point.E != res.To {
 		if err := g.movePoint(ctx, scope, &row); err != nil {
 			return nil, err
@@ -198,9 +196,7 @@ func (o *leave) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if row.Row.Leave() == readstate.Unchanged {
 		return Setting{LSN: w.LSN}, nil
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	row.MembershipLSN = w.LSN
 	scope.RosterGeneration++
 	g.scopes.put(scope.Info.Key, scope)
@@ -260,9 +256,7 @@ func (o *setFollow) run(ctx context.Context, g *group, w *workspace) (any, error
 	if exists && row.Row == before {
 		return Setting{LSN: w.LSN}, nil
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	row.MembershipLSN, row.NotificationLSN = w.LSN, w.LSN
 	scope.RosterGeneration++
 	g.scopes.put(scope.Info.Key, scope)

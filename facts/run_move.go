@@ -56,9 +56,7 @@ func (o *move) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	copies := make([]MessageRow, len(entries))
 	for i, m := range entries {
 		copies[i] = *m

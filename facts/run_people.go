@@ -44,9 +44,7 @@ func (o *putWorkspace) run(ctx context.Context, g *group, w *workspace) (any, er
 		if w.Name == o.Name {
 			return Setting{LSN: w.LSN}, nil
 		}
-		if err := g.touch(ctx, w); err != nil {
-			return nil, err
-		}
+		g.touch(w)
 		w.Name = o.Name
 		g.changes.Workspaces = append(g.changes.Workspaces, w.WorkspaceRow)
 		return Setting{Outcome: readstate.Applied, LSN: w.LSN}, nil
@@ -58,9 +56,7 @@ func (o *putWorkspace) run(ctx context.Context, g *group, w *workspace) (any, er
 	w = &workspace{
 		WorkspaceRow: WorkspaceRow{Key: key, ID: o.ID, Name: o.Name, Term: 1}, isNew: true,
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	g.workspaces[o.ID], g.byKey[key] = w, w
 	g.changes.NewWorkspaces = append(g.changes.NewWorkspaces, w.WorkspaceRow)
 	return Setting{Outcome: readstate.Applied, LSN: w.LSN}, nil
@@ -98,9 +94,7 @@ func (o *putMember) run(ctx context.Context, g *group, w *workspace) (any, error
 	if exists && info == before {
 		return Setting{LSN: w.LSN}, nil
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	if !exists {
 		info = g.newMember(w, info)
 	}
@@ -143,9 +137,7 @@ func (g *group) ensureMember(
 	if !create || info.Erased {
 		return info, fmt.Errorf("member %q: %w", id, ErrNotFound)
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return info, err
-	}
+	g.touch(w)
 	info = g.newMember(w, readstate.MemberInfo{ID: id, Active: true})
 	g.storeMember(w, info)
 	return info, nil
@@ -164,9 +156,7 @@ func (o *putSettings) run(ctx context.Context, g *group, w *workspace) (any, err
 	if info == before {
 		return Setting{LSN: w.LSN}, nil
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	info.MemberLSN = w.LSN
 	g.storeMember(w, info)
 	return Setting{Outcome: readstate.Applied, LSN: w.LSN}, nil
@@ -197,9 +187,7 @@ func (o *setBlock) run(ctx context.Context, g *group, w *workspace) (any, error)
 	if o.Blocked && len(blocked) >= MaxBlocks {
 		return nil, fmt.Errorf("%w: at most %d blocks a member", ErrLimit, MaxBlocks)
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	if err := g.flush(ctx); err != nil { // a block and an unblock of one pair keep their order
 		return nil, err
 	}
@@ -240,9 +228,7 @@ func (o *eraseMember) run(ctx context.Context, g *group, w *workspace) (any, err
 		if err != nil {
 			return nil, err
 		}
-		if err := g.touch(ctx, w); err != nil {
-			return nil, err
-		}
+		g.touch(w)
 		g.memberKeys.staged[memberName{w.Key, info.ID}] = slot[readstate.MemberKey]{}
 		// The pseudonym is random like a message id: it says nothing about who they were.
 		pseudonym := readstate.MemberID("erased-" + g.newID())
@@ -251,8 +237,8 @@ func (o *eraseMember) run(ctx context.Context, g *group, w *workspace) (any, err
 			MemberLSN: w.LSN, Erased: true,
 		})
 		o.pending = info.Key
-	} else if err := g.touch(ctx, w); err != nil {
-		return nil, err
+	} else {
+		g.touch(w)
 	}
 	more, err := o.batch(ctx, g, w)
 	if err != nil {

@@ -94,9 +94,7 @@ func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if err := o.unused(ctx, g, scope); err != nil {
 		return nil, err
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	return o.append(ctx, g, w, scope, d)
 }
 

@@ -153,9 +153,7 @@ func (g *group) carryOut(ctx context.Context, w *workspace, r *reading) error {
 	if r.outcome == readstate.Unchanged {
 		return nil
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return err
-	}
+	g.touch(w)
 	if err := g.movePoint(ctx, r.scope, &r.row); err != nil {
 		return err
 	}

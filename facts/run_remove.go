@@ -58,9 +58,7 @@ func (o *remove) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	if err := g.removeEntries(ctx, w, []*MessageRow{m}); err != nil {
 		return nil, err
 	}
@@ -313,9 +311,7 @@ func (o *rewind) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if upper == 0 {
 		upper = scope.Ranks.LatestSeq
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	low := max(o.Through, scope.FloorSeq)
 	entries, err := g.between(ctx, scope.Info.Key, low, upper, true)
 	if err != nil {
@@ -385,9 +381,7 @@ func (o *expire) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	for i, r := range rows {
 		entries[i] = g.messages.loaded(r)
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	return len(entries), g.removeEntries(ctx, w, entries)
 }
 
@@ -401,10 +395,8 @@ func (o *forget) rows() int                          { return 1 }
 func (o *forget) gather(*workspace, *needs)          {}
 func (o *forget) resolve(*group, *workspace, *needs) {}
 
-func (o *forget) run(ctx context.Context, g *group, w *workspace) (any, error) {
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+func (o *forget) run(_ context.Context, g *group, w *workspace) (any, error) {
+	g.touch(w)
 	g.changes.ForgetReceiptsBefore = g.clock - receiptHorizon
 	return Setting{LSN: w.LSN}, nil
 }

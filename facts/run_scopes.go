@@ -47,9 +47,7 @@ func (o *putScope) run(ctx context.Context, g *group, w *workspace) (any, error)
 	if !changed {
 		return Setting{LSN: w.LSN}, nil
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	row.Ranks.LastLSN = w.LSN
 	g.storeScope(w, row)
 	return Setting{Outcome: readstate.Applied, LSN: w.LSN}, nil
@@ -131,9 +129,7 @@ func (o *putScope) create(ctx context.Context, g *group, w *workspace) (any, err
 		}
 	}
 	o.apply(&info)
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	w.LastScope++
 	info.Key = ScopeKeyOf(w.Key, w.LastScope)
 	row := ScopeRow{Info: info, CreatedAt: g.clock}

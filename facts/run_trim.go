@@ -31,9 +31,7 @@ func (o *trim) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if r, found, err := g.repeated(ctx, key, d, w, true); found || err != nil {
 		return r, err
 	}
-	if err := g.touch(ctx, w); err != nil {
-		return nil, err
-	}
+	g.touch(w)
 	high := min(o.Through, scope.Ranks.LatestSeq)
 	entries, err := g.between(ctx, scope.Info.Key, scope.FloorSeq, high, false)
 	if err != nil {

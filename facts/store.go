@@ -34,8 +34,9 @@ type Fence struct {
 // statements that does not grow with them; what does not exist is left out of the answer.
 // Loads see what Write wrote before them.
 type Tx interface {
-	// Advance is the first statement of a workspace in a group: it raises the LSN by one if
-	// term and LSN are still those given. False means that they are not.
+	// Advance comes once for each workspace that a group changes, before anything of it is
+	// written: it raises the LSN by one if term and LSN are still those given. False means that
+	// they are not.
 	Advance(ctx context.Context, key WorkspaceKey, from Fence) (bool, error)
 
 	MembersByID(ctx context.Context, w WorkspaceKey, ids []readstate.MemberID) ([]readstate.MemberInfo, error)

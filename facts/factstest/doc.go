@@ -9,6 +9,9 @@
 // it. Driver runs one operation on the oracle and on the real thing and says how they differ; it
 // serves other packages that have an engine instead of a lane.
 //
+// Parts of TestLane run in bubbles of testing/synctest, to know that an answer will not come. A
+// store that keeps goroutines waiting for a network would never let a bubble come to rest.
+//
 // Everything here is real but the faults: a faulty store hands its transactions on to the one
 // below until a test asks it to lose an answer.
 package factstest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,23 +96,39 @@ type rig struct {
 	lane    *facts.Lane
 	driver  *Driver
 	key     facts.WorkspaceKey
-	commits []facts.Commit // owned by the applier until the lane is closed
+	commits []facts.Commit // owned by the applier until the lane is closed, like
+	dropped []forgotten
+	made    atomic.Int64       // ids asked for: posts without one of their own that have run
+	onApply func(facts.Commit) // set by a test before the operation that it waits for
+}
+
+// forgotten is what a lane says of memory that has to go.
+type forgotten struct {
+	workspace readstate.WorkspaceID
+	lsn       readstate.LSN
 }
 
 func newRig(t *testing.T, store facts.Store, cfg facts.LaneConfig) *rig {
 	t.Helper()
 	ctx := t.Context()
 	r := &rig{store: store}
-	n := 0
 	cfg.Store = store
-	cfg.NewID = func() string { n++; return fmt.Sprintf("id-%d", n) }
+	cfg.NewID = func() string { return fmt.Sprintf("id-%d", r.made.Add(1)) }
 	cfg.Now = func() time.Time {
 		if r.driver == nil {
 			return Time(0)
 		}
 		return r.driver.Clock()
 	}
-	cfg.Apply = func(c facts.Commit) { r.commits = append(r.commits, c) }
+	cfg.Apply = func(c facts.Commit) {
+		r.commits = append(r.commits, c)
+		if r.onApply != nil {
+			r.onApply(c)
+		}
+	}
+	cfg.Dropped = func(w readstate.WorkspaceID, lsn readstate.LSN) {
+		r.dropped = append(r.dropped, forgotten{w, lsn})
+	}
 	lane, err := facts.NewLane(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)

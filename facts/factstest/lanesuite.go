@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,13 +13,16 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
+// lanePart is one thing that a lane has to do.
+type lanePart struct {
+	name string
+	run  func(t *testing.T, r *rig, f *faulty)
+}
+
 // TestLane is what a lane over a store has to do when things go wrong, on the store that open
 // returns.
 func TestLane(t *testing.T, open Opener) {
-	parts := []struct {
-		name string
-		run  func(t *testing.T, r *rig, f *faulty)
-	}{
+	parts := []lanePart{
 		{"DuplicatesInsideAGroup", testDuplicatesInsideAGroup},
 		{"DuplicatesAcrossGroups", testDuplicatesAcrossGroups},
 		{"RefusedAmongGood", testRefusedAmongGood},
@@ -42,13 +46,15 @@ func TestLane(t *testing.T, open Opener) {
 		{"LongWorkShares", testLongWorkShares},
 		{"PostKnownAfterAMove", testPostKnownAfterAMove},
 		{"EmptyPayload", testEmptyPayload},
+		{"UnderFire", testUnderFire},
 	}
-	for _, p := range parts {
+	for _, p := range slices.Concat(parts, groupParts, ruleParts, eventParts) {
 		t.Run(p.name, func(t *testing.T) {
 			f := &faulty{Store: open(t)}
 			p.run(t, newRig(t, f, facts.LaneConfig{}), f)
 		})
 	}
+	t.Run("OnACommit", func(t *testing.T) { testOnACommit(t, open) })
 }
 
 // channel makes channel s1 with the members A and B.
