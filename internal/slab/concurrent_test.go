@@ -56,7 +56,7 @@ func TestReadersMayLookWhileASlabGrows(t *testing.T) {
 
 func TestReadersMayLookWhileRunsAndTextsGrow(t *testing.T) {
 	r, x := newRuns[row](new(Memory), 2, 256), NewText(new(Memory))
-	const n = 5000
+	const n = 2000
 	var at [n]int32
 	var refs [n]Ref
 	var p published

@@ -4,7 +4,8 @@
 //
 // A [Slab] holds single items, a [Runs] ranges of neighbouring items, a [Text] byte strings. All three
 // are found by a 32-bit index, which takes half the room of a pointer and is no work for the
-// collector. Item types hold no pointers. A [Memory] counts what any number of them have reserved.
+// collector. A [Column] holds what belongs to the items of a Runs and is kept apart from them. Item
+// types hold no pointers. A [Memory] counts what any number of them have reserved.
 //
 // # Layout
 //
@@ -50,6 +51,10 @@
 // One goroutine at a time may call what is not named here. At, View, String and Equal may run beside
 // each other and beside everything else, on items that are in use and stay so; how a reader learns of
 // an index, and who writes an item, is for the caller to order. A [Memory] may be used by all.
+//
+// Items whose size is a multiple of four bytes are linked and wiped by atomic stores of four bytes. A
+// reader that finds out afterwards whether an item was dropped meanwhile may read it too, if it reads
+// atomically; what it saw is then of no use.
 //
 // Whoever uses a pointer or slice from At or View keeps the slab reachable meanwhile: the memory goes
 // back to the system when the slab is collected, and a pointer into it does not hold it. A slab in a

@@ -214,5 +214,8 @@ func (r *Runs[T]) Len() int { return r.items }
 // it succeeds; with less room, it succeeds where a free range is large enough.
 func (r *Runs[T]) Room() int { return int(max(0, r.rows.end()-r.end)) }
 
+// Used returns how many bytes the ranges in use take.
+func (r *Runs[T]) Used() int64 { return int64(r.items) * r.rows.itemBytes() }
+
 // Bytes returns how many bytes are reserved.
 func (r *Runs[T]) Bytes() int64 { return r.rows.bytes }

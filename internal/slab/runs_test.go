@@ -33,7 +33,7 @@ func TestRunsTakeAndDrop(t *testing.T) {
 			view[i] = row{Next: -1, LSN: math.MaxUint64}
 		}
 	}
-	if m.Bytes() != r.Bytes() {
+	if m.Bytes() != r.Bytes() || r.Used() != int64(r.Len())*40 {
 		t.Errorf("%d bytes, %d counted", r.Bytes(), m.Bytes())
 	}
 }
@@ -104,6 +104,7 @@ func TestRunsRefuseToDropWhatIsNotARange(t *testing.T) {
 		{at[0], -8},    // nor this
 		{small + 2, 6}, // the rest of the cut one is free
 		{small, 8},     // and the range in use is small
+		{long, 80},     // too large, by what the next word of the bitmap tells
 		{0, 2},         // nobody's
 		{-1, 2},        // no index
 		{math.MaxInt32, 2},

@@ -28,7 +28,7 @@ const (
 	indexes      = 1 << 31 // every index is below
 	linkBytes    = 4       // of the index that a free item holds
 	wordBytes    = 8
-	halfBytes    = 4 // what is written at once where items are wiped
+	halfBytes    = 4  // what is written at once where items are wiped
 	lineBytes    = 64 // items begin with a cache line, so that those of 64 bytes lie in one
 )
 
@@ -147,6 +147,9 @@ func (s *segments[T]) wipe(i int32, n int) {
 		atomic.StoreUint32((*uint32)(unsafe.Add(base, off)), 0)
 	}
 }
+
+// itemBytes returns how many bytes an item has.
+func (s *segments[T]) itemBytes() int64 { return int64(unsafe.Sizeof(*new(T))) }
 
 // whole tells whether items consist of words of four bytes, and so lie at multiples of it.
 func (s *segments[T]) whole() bool { return unsafe.Sizeof(*new(T))%halfBytes == 0 }

@@ -105,5 +105,8 @@ func (s *Slab[T]) Top() int32 { return int32(s.top) }
 // Room returns how many items Take can still give before it panics.
 func (s *Slab[T]) Room() int { return int(max(1, s.rows.end()) - 1 - int64(s.items)) }
 
+// Used returns how many bytes the items in use take.
+func (s *Slab[T]) Used() int64 { return int64(s.items) * s.rows.itemBytes() }
+
 // Bytes returns how many bytes are reserved.
 func (s *Slab[T]) Bytes() int64 { return s.rows.bytes }

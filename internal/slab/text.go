@@ -70,6 +70,9 @@ func (t *Text) Drop(r Ref) {
 // Room returns how many bytes the segments could hold that may still be added; see [Runs.Room].
 func (t *Text) Room() int64 { return int64(t.cells.Room()) * cellBytes }
 
+// Used returns how many bytes the texts in use take.
+func (t *Text) Used() int64 { return t.cells.Used() }
+
 // Bytes returns how many bytes are reserved.
 func (t *Text) Bytes() int64 { return t.cells.Bytes() }
 
