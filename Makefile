@@ -10,6 +10,7 @@ RUN     ?= .
 TIMEOUT ?= 20m
 SEEDS   ?= 100
 FUZZTIME ?= 30s
+SCALE   ?= full
 TOOL    := $(GO) tool -modfile=tools/go.mod
 
 # The race detector needs cgo; a machine may have it switched off.
@@ -32,9 +33,9 @@ deps: ## Install what the tests need and this machine lacks
 	@scripts/deps
 
 .PHONY: test
-test: deps ## Install what is missing, vet, run every test with the race detector
+test: deps ## Install what is missing, vet, run every test with the race detector, beside private servers
 	$(GO) vet ./...
-	env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
+	$(GO) run ./scripts/services run -- env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
 	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
 
 .PHONY: recorded
@@ -87,7 +88,15 @@ mutate: ## Break the algebra line by line and check that its tests notice, ONLY=
 	$(GO) run ./scripts/mutate -only '$(ONLY)'
 
 .PHONY: bench
-bench: ## Run the benchmarks of PKG=
+bench: deps build ## Measure everything, beside private servers, and write docs/benchmarks.md, SCALE= quick, default or full
+	@mkdir -p out
+	$(GO) run ./scripts/services --only postgres,redis run -- bash -c 'bin/tidemark bench \
+	  --scale $(SCALE) $${TIDEMARK_TEST_POSTGRES:+--against postgres=$$TIDEMARK_TEST_POSTGRES} \
+	  $${TIDEMARK_TEST_REDIS:+--against redis=$$TIDEMARK_TEST_REDIS} \
+	  --markdown docs/benchmarks.md --json out/benchmarks.json'
+
+.PHONY: microbench
+microbench: ## Run the Go benchmarks of PKG=
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 0 $(PKG)
 
 .PHONY: soak

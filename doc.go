@@ -17,6 +17,10 @@
 // nothing is ever visible that a crash could take back. Reads of unread state ask memory; the
 // reads of directory.go and history.go ask the store within one short read transaction.
 //
+// A program that keeps its messages and cursors elsewhere sets Options.Snapshots instead of Facts
+// and tells the engine what it has made durable (package intake): the same runtime serves it, from
+// snapshot rows that are hints after a restart.
+//
 // Errors are those of packages facts and unread; match them with errors.Is.
 //
 // One process owns a store at a time. A second Open of the same SQLite file fails with

@@ -15,13 +15,16 @@ import (
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread"
+	"github.com/tidemark-im/tidemark/unread/intake"
 )
 
 // Options configures an engine. The zero value of each field is its documented default, except
-// Facts, which is required.
+// that one of Facts and Snapshots is required.
 type Options struct {
 	// Facts names the store: "sqlite:PATH".
 	Facts string
+	// Snapshots is for a program that keeps its own facts, and tells the engine of them.
+	Snapshots *Snapshots
 	// Log takes the engine's log; nil discards it.
 	Log *slog.Logger
 	// Now is the clock: acceptance times, expiry and the end of notification levels. Nil is
@@ -47,6 +50,7 @@ type Engine struct {
 	lane    *facts.Lane
 	runtime *unread.Runtime
 	feeds   *feeds
+	intake  *intake.Intake // in snapshot mode
 	log     *slog.Logger
 
 	keys sync.Map // readstate.WorkspaceID -> facts.WorkspaceKey
@@ -65,6 +69,9 @@ const (
 // Open opens the store, takes its ownership and makes it ready to serve. The schema is brought
 // up to date. It fails with facts.ErrNotOwner while another process has the store open.
 func Open(ctx context.Context, opts Options) (*Engine, error) {
+	if opts.Snapshots != nil {
+		return openSnapshots(ctx, opts)
+	}
 	path, ok := strings.CutPrefix(opts.Facts, "sqlite:")
 	if !ok || path == "" {
 		return nil, fmt.Errorf("open: facts %q: want sqlite:PATH: %w", opts.Facts, facts.ErrInvalid)
@@ -82,18 +89,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 
 // OpenStore is Open on a store that the caller has opened. The engine owns it from now on.
 func OpenStore(ctx context.Context, store facts.Store, opts Options) (*Engine, error) {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	if opts.NewID == nil {
-		opts.NewID = newMessageID
-	}
-	if opts.SweepEvery == 0 {
-		opts.SweepEvery = defaultSweepEvery
-	}
+	opts = opts.withDefaults()
 	e := &Engine{opts: opts, store: store, feeds: newFeeds(), log: opts.Log}
 	rc := opts.Runtime
 	rc.Source = source{e}
@@ -117,6 +113,22 @@ func OpenStore(ctx context.Context, store facts.Store, opts Options) (*Engine, e
 	return e, nil
 }
 
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = newMessageID
+	}
+	if o.SweepEvery == 0 {
+		o.SweepEvery = defaultSweepEvery
+	}
+	return o
+}
+
 // newMessageID returns a UUID that sorts by time. It is unique, not secret.
 func newMessageID() string {
 	id, err := uuid.NewV7()
@@ -132,11 +144,12 @@ func (e *Engine) Close() error {
 	e.wg.Wait()
 	e.lane.Close()
 	e.feeds.close()
+	flushed := e.closeIntake()
 	e.runtime.Close()
 	if err := e.store.Close(); err != nil {
-		return fmt.Errorf("close store: %w", err)
+		return errors.Join(flushed, fmt.Errorf("close store: %w", err))
 	}
-	return nil
+	return flushed
 }
 
 // apply brings a durable commit into memory. The lane calls it from one goroutine, in order.
@@ -254,6 +267,9 @@ func (e *Engine) Ping(ctx context.Context) error {
 
 // Stats returns the runtime's figures.
 func (e *Engine) Stats() unread.Stats { return e.runtime.Stats() }
+
+// LaneStats returns the figures of the lane.
+func (e *Engine) LaneStats() facts.LaneStats { return e.lane.Stats() }
 
 // Workspaces returns every workspace, ascending by id.
 func (e *Engine) Workspaces(ctx context.Context) ([]facts.WorkspaceRow, error) {

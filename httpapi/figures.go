@@ -1,17 +1,26 @@
 package httpapi
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/unread"
+	"github.com/tidemark-im/tidemark/unread/intake"
 )
 
 // reading is one look at everything that is counted elsewhere.
 type reading struct {
-	runtime unread.Stats
-	hub     live.Stats
-	tokens  int
+	runtime   unread.Stats
+	intake    intake.Stats // of snapshot mode
+	lane      facts.LaneStats
+	hub       live.Stats
+	streams   live.Options
+	limits    Limits
+	tokens    int
+	forgotten uint64
 }
 
 const (
@@ -19,8 +28,11 @@ const (
 	counter = prometheus.CounterValue
 )
 
-// figures are the metrics that are taken when somebody asks.
-var figures = []figure{
+// figures are the metrics that are taken when somebody asks. Each budget has its limit beside
+// them, in limitFigures; snapshotFigures come with them in snapshot mode.
+var figures = slices.Concat(streamFigures, requestFigures, laneFigures, memoryFigures, limitFigures)
+
+var streamFigures = []figure{
 	describeFigure("tidemark_streams", "Open streams.", gauge,
 		func(r *reading) float64 { return float64(r.hub.Streams) }),
 	describeFigure("tidemark_streams_opened_total", "Streams opened.", counter,
@@ -29,15 +41,31 @@ var figures = []figure{
 		counter, func(r *reading) float64 { return float64(r.hub.Resumed) }),
 	describeFigure("tidemark_streams_slow_total", "Streams ended because the client did not read.",
 		counter, func(r *reading) float64 { return float64(r.hub.Slow) }),
+	describeFigure("tidemark_streams_lost_total", "Streams ended because message changes were dropped.",
+		counter, func(r *reading) float64 { return float64(r.hub.Lost) }),
 	describeFigure("tidemark_streams_expired_total", "Streams ended with their token.", counter,
 		func(r *reading) float64 { return float64(r.hub.Expired) }),
 	describeFigure("tidemark_stream_frames_total", "Frames written, heartbeats left out.", counter,
 		func(r *reading) float64 { return float64(r.hub.Frames) }),
 	describeFigure("tidemark_stream_snapshot_pages_total", "Snapshot pages written.", counter,
 		func(r *reading) float64 { return float64(r.hub.Snapshots) }),
+}
+
+var requestFigures = []figure{
 	describeFigure("tidemark_http_tokens", "Tokens whose budgets are remembered.", gauge,
 		func(r *reading) float64 { return float64(r.tokens) }),
+	describeFigure("tidemark_http_tokens_forgotten_total", "Tokens forgotten to make room.", counter,
+		func(r *reading) float64 { return float64(r.forgotten) }),
+}
 
+var laneFigures = []figure{
+	describeFigure("tidemark_lane_queue", "Requests that wait for the lane.", gauge,
+		func(r *reading) float64 { return float64(r.lane.Queued) }),
+	describeFigure("tidemark_lane_full_total", "Requests that found the lane's queue full.", counter,
+		func(r *reading) float64 { return float64(r.lane.Full) }),
+}
+
+var memoryFigures = []figure{
 	describeFigure("tidemark_unread_workspaces", "Workspaces in memory.", gauge,
 		func(r *reading) float64 { return float64(r.runtime.Workspaces) }),
 	describeFigure("tidemark_unread_members", "Loaded members.", gauge,
@@ -58,6 +86,21 @@ var figures = []figure{
 		func(r *reading) float64 { return float64(r.runtime.OldestHydration) / 1000 }),
 	describeFigure("tidemark_unread_reading_pages", "Pages being read.", gauge,
 		func(r *reading) float64 { return float64(r.runtime.ReadingPages) }),
+	describeFigure("tidemark_unread_most_reading_pages", "Most pages read at once.", gauge,
+		func(r *reading) float64 { return float64(r.runtime.MaxReadingPages) }),
+	describeFigure("tidemark_unread_workspace_hydrating", "Members being loaded in the "+
+		"workspace that loads most.", gauge,
+		func(r *reading) float64 { return float64(r.runtime.WorkspaceHydrating) }),
+	describeFigure("tidemark_unread_workspace_ring_events", "Events kept by the workspace that "+
+		"keeps most.", gauge,
+		func(r *reading) float64 { return float64(r.runtime.WorkspaceRingEvents) }),
+	describeFigure("tidemark_unread_workspace_idle_entries", "Rows of members without a stream, "+
+		"in the workspace that holds most.", gauge,
+		func(r *reading) float64 { return float64(r.runtime.WorkspaceIdleEntries) }),
+	describeFigure("tidemark_unread_bytes", "Memory of rows, members, scopes and texts.", gauge,
+		func(r *reading) float64 { return float64(r.runtime.Bytes) }),
+	describeFigure("tidemark_unread_reserved_bytes", "Memory taken from the system for them.", gauge,
+		func(r *reading) float64 { return float64(r.runtime.ReservedBytes) }),
 	describeFigure("tidemark_unread_pages_total", "Pages installed.", counter,
 		func(r *reading) float64 { return float64(r.runtime.Pages) }),
 	describeFigure("tidemark_unread_page_failures_total", "Pages the store could not read.", counter,
@@ -66,6 +109,12 @@ var figures = []figure{
 		counter, func(r *reading) float64 { return float64(r.runtime.RingOverruns) }),
 	describeFigure("tidemark_unread_refused_loads_total", "Loads refused by a budget.", counter,
 		func(r *reading) float64 { return float64(r.runtime.RefusedJobs) }),
+	describeFigure("tidemark_unread_refused_watches_total", "Streams that asked for too many members.",
+		counter, func(r *reading) float64 { return float64(r.runtime.RefusedWatches) }),
+	describeFigure("tidemark_unread_restarts_total", "Loads begun anew because memory went.", counter,
+		func(r *reading) float64 { return float64(r.runtime.Restarts) }),
+	describeFigure("tidemark_unread_repeated_commits_total", "Commits that were applied before.",
+		counter, func(r *reading) float64 { return float64(r.runtime.RepeatedCommits) }),
 	describeFigure("tidemark_unread_dropped_events_total", "Events that left the ring too early.",
 		counter, func(r *reading) float64 { return float64(r.runtime.DroppedEvents) }),
 	describeFigure("tidemark_unread_gaps_total", "Gaps in the order of commits.", counter,

@@ -53,33 +53,59 @@ type Limits struct {
 	// WriteTimeout is how long a client may take to read an answer, from its first byte on;
 	// streams have their own for each frame. Default 30 s.
 	WriteTimeout time.Duration
+
+	// The rest is for whoever makes the http.Server around this one, which alone can enforce it.
+
+	// HeaderTimeout is how long the head of a request may take to arrive. Default 10 s.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a connection is kept between two requests. Default two minutes:
+	// longer than load balancers keep theirs.
+	IdleTimeout time.Duration
+	// HeaderBytes bounds the head of a request. Default 1 MiB: a query may name many members.
+	HeaderBytes int
+}
+
+// DefaultLimits are those of a Limits in which nothing is set.
+func DefaultLimits() Limits {
+	return Limits{
+		MemberRate: 100, MemberBurst: 500, ServiceRate: 5000, ServiceBurst: 10_000,
+		Streams: 32, Tokens: 100_000,
+		RequestTimeout: 30 * time.Second, BodyTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, HeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, HeaderBytes: 1 << 20,
+	}
 }
 
 func (l *Limits) defaults() error {
-	set := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
+	or := DefaultLimits()
+	for _, n := range []struct{ value, or *float64 }{
+		{&l.MemberRate, &or.MemberRate}, {&l.ServiceRate, &or.ServiceRate},
+	} {
+		orElse(n.value, *n.or)
 	}
-	if l.MemberRate == 0 {
-		l.MemberRate = 100
+	for _, n := range []struct{ value, or *int }{
+		{&l.MemberBurst, &or.MemberBurst}, {&l.ServiceBurst, &or.ServiceBurst},
+		{&l.Streams, &or.Streams}, {&l.Tokens, &or.Tokens}, {&l.HeaderBytes, &or.HeaderBytes},
+	} {
+		orElse(n.value, *n.or)
 	}
-	if l.ServiceRate == 0 {
-		l.ServiceRate = 5000
-	}
-	set(&l.MemberBurst, 500)
-	set(&l.ServiceBurst, 10_000)
-	set(&l.Streams, 32)
-	set(&l.Tokens, 100_000)
-	for _, d := range []*time.Duration{&l.RequestTimeout, &l.BodyTimeout, &l.WriteTimeout} {
-		if *d == 0 {
-			*d = 30 * time.Second
-		}
+	for _, d := range []struct{ value, or *time.Duration }{
+		{&l.RequestTimeout, &or.RequestTimeout}, {&l.BodyTimeout, &or.BodyTimeout},
+		{&l.WriteTimeout, &or.WriteTimeout}, {&l.HeaderTimeout, &or.HeaderTimeout},
+		{&l.IdleTimeout, &or.IdleTimeout},
+	} {
+		orElse(d.value, *d.or)
 	}
 	if l.MemberRate < 0 || l.ServiceRate < 0 || l.MemberBurst < 0 || l.ServiceBurst < 0 ||
-		l.Streams < 0 || l.Tokens < 0 || l.RequestTimeout < 0 ||
-		l.BodyTimeout < 0 || l.WriteTimeout < 0 {
+		l.Streams < 0 || l.Tokens < 0 || l.RequestTimeout < 0 || l.BodyTimeout < 0 ||
+		l.WriteTimeout < 0 || l.HeaderTimeout < 0 || l.IdleTimeout < 0 || l.HeaderBytes < 0 {
 		return fmt.Errorf("httpapi: limits must be positive: %+v", *l)
 	}
 	return nil
+}
+
+func orElse[N int | float64 | time.Duration](value *N, or N) {
+	if *value == 0 {
+		*value = or
+	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -53,7 +54,8 @@ func (m *meters) request(method, pattern string, status int, took time.Duration)
 	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
 }
 
-// survey collects what others count: the runtime's memory, the streams, the remembered tokens.
+// survey collects what others count: the runtime's memory, the lane, the streams, the remembered
+// tokens, and the limit of each of them.
 type survey struct{ s *Server }
 
 type figure struct {
@@ -66,17 +68,32 @@ func describeFigure(name, help string, kind prometheus.ValueType, v func(*readin
 	return figure{prometheus.NewDesc(name, help, nil, nil), kind, v}
 }
 
+// figures are those that the engine has.
+func (c survey) figures() []figure {
+	if c.s.engine.Intake() == nil {
+		return figures
+	}
+	return slices.Concat(figures, snapshotFigures)
+}
+
 // Describe implements prometheus.Collector.
 func (c survey) Describe(to chan<- *prometheus.Desc) {
-	for _, f := range figures {
+	for _, f := range c.figures() {
 		to <- f.desc
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c survey) Collect(to chan<- prometheus.Metric) {
-	r := reading{runtime: c.s.engine.Stats(), hub: c.s.hub.Stats(), tokens: c.s.budgets.known()}
-	for _, f := range figures {
+	r := reading{
+		runtime: c.s.engine.Stats(), lane: c.s.engine.LaneStats(),
+		hub: c.s.hub.Stats(), streams: c.s.hub.Options(), limits: c.s.limits,
+	}
+	r.tokens, r.forgotten = c.s.budgets.known()
+	if in := c.s.engine.Intake(); in != nil {
+		r.intake = in.Stats()
+	}
+	for _, f := range c.figures() {
 		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&r))
 	}
 }

@@ -16,6 +16,7 @@ type budgets struct {
 	now    func() time.Time
 
 	mu     sync.Mutex
+	gone   uint64 // tokens forgotten to make room
 	tokens map[string]*list.Element
 	recent *list.List // of *budget, most recent first
 }
@@ -47,6 +48,7 @@ func (b *budgets) of(p *Principal) *budget {
 		if old := e.Value.(*budget); old.streams == 0 {
 			b.recent.Remove(e)
 			delete(b.tokens, old.key)
+			b.gone++
 		}
 		e = older
 	}
@@ -93,9 +95,9 @@ func (b *budgets) openStream(p *Principal) (release func(), ok bool) {
 	}, true
 }
 
-// known returns how many tokens are remembered.
-func (b *budgets) known() int {
+// known returns how many tokens are remembered, and how many were forgotten to make room.
+func (b *budgets) known() (tokens int, forgotten uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.tokens)
+	return len(b.tokens), b.gone
 }

@@ -110,6 +110,7 @@ type counts struct {
 	frames    atomic.Uint64
 	snapshots atomic.Uint64
 	slow      atomic.Uint64
+	lost      atomic.Uint64
 	expired   atomic.Uint64
 }
 
@@ -121,6 +122,7 @@ type Stats struct {
 	Frames    uint64 // written, heartbeats left out
 	Snapshots uint64 // pages written
 	Slow      uint64 // streams ended because the client did not read
+	Lost      uint64 // streams ended because message changes had to be dropped
 	Expired   uint64 // streams ended with their token
 }
 
@@ -130,12 +132,15 @@ func NewHub(opts Options) *Hub {
 	return &Hub{opts: opts, draining: make(chan struct{})}
 }
 
+// Options returns the options in force, with their defaults.
+func (h *Hub) Options() Options { return h.opts }
+
 // Stats returns the hub's figures.
 func (h *Hub) Stats() Stats {
 	c := &h.counts
 	return Stats{
 		Streams: c.streams.Load(), Opened: c.opened.Load(), Resumed: c.resumed.Load(),
-		Frames: c.frames.Load(), Snapshots: c.snapshots.Load(), Slow: c.slow.Load(),
+		Frames: c.frames.Load(), Snapshots: c.snapshots.Load(), Slow: c.slow.Load(), Lost: c.lost.Load(),
 		Expired: c.expired.Load(),
 	}
 }

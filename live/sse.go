@@ -35,6 +35,9 @@ func (h *Hub) verdict(err error, gone bool) error {
 	case errors.Is(err, errSlow):
 		h.counts.slow.Add(1)
 		return err
+	case errors.Is(err, errOverrun) && !gone:
+		h.counts.lost.Add(1)
+		return err
 	case err == nil, gone, errors.Is(err, errGone), errors.Is(err, ErrDraining),
 		errors.Is(err, errExpired):
 		return nil

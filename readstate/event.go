@@ -255,6 +255,24 @@ type RowGoneEvent struct {
 	Member MemberKey
 }
 
+// GapEvent says that a scope missed events. Entries above the head known so far, up to Head, are
+// there and count for nobody; what happened at or below Doubt may be unknown. It comes only from
+// those who have no facts to read again.
+type GapEvent struct {
+	Scope ScopeKey
+	Head  Revision // at or above the head known so far
+	Doubt Revision
+}
+
+// RowFoundEvent says that a member has a row of which memory may know nothing: a page brings it.
+// It comes only from those who have no facts to read again.
+type RowFoundEvent struct {
+	Scope  ScopeKey
+	Member MemberKey
+}
+
+func (GapEvent) event()       {}
+func (RowFoundEvent) event()  {}
 func (MessageEvent) event()   {}
 func (RemovalEvent) event()   {}
 func (EditEvent) event()      {}

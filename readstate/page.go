@@ -40,6 +40,9 @@ type ScopeRanks struct {
 	Latest         Latest // newest live message, zero when there is none
 	LastActivityAt int64  // milliseconds, message or activity
 	Replies        uint64 // live readable entries, shown as a thread's reply count
+	// Doubt is the highest revision that memory may have missed something at or below; zero
+	// for none. Exact rows that count from below it are withheld.
+	Doubt Revision
 }
 
 // Latest names the newest live message of a scope.

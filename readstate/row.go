@@ -15,7 +15,27 @@ type Row struct {
 	Manual    Manual
 	Point     Point
 	Activity  ActivityPoint
+	// Serving says how far the row may be relied on. Where facts are at hand it is always Exact.
+	Serving Serving
 }
+
+// Serving says how far a row may be relied on where memory is all there is: rows that come back
+// from a snapshot, or that missed something. The zero value is a row known exactly.
+type Serving uint8
+
+const (
+	// Exact rows were kept by committed events from a known start.
+	Exact Serving = iota
+	// Hint rows came from a snapshot: shown, and perhaps behind.
+	Hint
+	// Behind rows missed something for which no exact change is known: withheld.
+	Behind
+	// Unusable rows are damaged, of an unknown format, or refused by a budget: withheld.
+	Unusable
+)
+
+// Servable reports that the row's values may be shown.
+func (s Serving) Servable() bool { return s <= Hint }
 
 // Manual is the sticky "unread" a member chose. From is the first revision they want to see
 // again, zero for none; it is zero whenever Set is false. Version rises by one with every

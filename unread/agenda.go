@@ -182,6 +182,9 @@ func (r *Runtime) step(ws *workspace) {
 	defer r.unlock(ws)
 	if !ws.dropped {
 		ws.st.tick(r.cfg.MaxFirePerTick)
+		if r.crowded() {
+			r.evict(ws, none)
+		}
 		r.metrics.ticks.Add(1)
 	}
 }

@@ -37,6 +37,10 @@ func (st *state) apply(lsn readstate.LSN, ev readstate.Event) error {
 		st.applyPrincipal(&ev.Info)
 	case readstate.RowGoneEvent:
 		st.applyGone(lsn, &ev)
+	case readstate.GapEvent:
+		return st.applyGap(lsn, &ev)
+	case readstate.RowFoundEvent:
+		st.applyFound(&ev)
 	default:
 		return fmt.Errorf("unknown event %T", ev)
 	}

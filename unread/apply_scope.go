@@ -78,6 +78,10 @@ func (st *state) applyFloor(lsn readstate.LSN, ev *readstate.FloorEvent) error {
 	st.sets.trim(&sc.removed, ev.Removed)
 	st.sets.trim(&sc.everyone, ev.Everyone)
 	sc.settle()
+	if sc.doubt > 0 {
+		st.fireAll(s) // what was missed may lie below the floor now
+		st.fireNamed(s)
+	}
 	writers := st.blocked.writers[s]
 	for _, w := range writers {
 		w.trim(ev.Floor)

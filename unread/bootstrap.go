@@ -201,7 +201,7 @@ func (r *Runtime) Changed(
 func (st *state) changes(m int32, now int64, since readstate.LSN) (Changes, error) {
 	mb := st.members.At(m)
 	c := Changes{LSN: st.lsn}
-	if mb.memberLSN > since || mb.gone > since || since > st.lsn {
+	if mb.memberLSN > since || mb.gone > since || since > st.lsn || since < st.began {
 		c.Whole = true
 		return c, nil
 	}

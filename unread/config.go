@@ -11,6 +11,9 @@ import (
 type Config struct {
 	// Source reads pages of durable facts. Required.
 	Source Source
+	// Hints says that the source's pages come from snapshots: what they lack is unknown, and a
+	// member is Ready only once every row is.
+	Hints bool
 	// Now is the present in milliseconds since the Unix epoch; nil takes the system's clock.
 	// An earlier answer than one before is as good as none.
 	Now func() int64
@@ -34,8 +37,12 @@ type Config struct {
 	// that needs older ones is read again. Default 10,000.
 	RingEvents int
 	// MaxEntries is how many rows of members without a watch a workspace may hold before whole
-	// members are let go. Default 1,000,000.
+	// members are let go. Default 50,000,000.
 	MaxEntries int
+	// MaxBytes is how many bytes of memory the rows, members, scopes and texts of all workspaces
+	// may take before members without a watch are let go; those who are watched stay. Default
+	// 4 GiB, which is about 80 million rows.
+	MaxBytes int
 	// MaxFirePerTick is how many waiting rows or watched rows one event touches at once; the
 	// rest follows in steps of as many, each holding the lock anew. Default 2,000.
 	MaxFirePerTick int
@@ -43,7 +50,19 @@ type Config struct {
 	MaxWatchMembers int
 }
 
+// Defaults are the budgets of a Config in which nothing is set. Its ports are nil.
+func Defaults() Config {
+	return Config{
+		HydratePageSize: 100, HydrateConcurrency: 2,
+		HydrateRetry: 5 * time.Second, HydrateWait: 2 * time.Second,
+		MaxHydrations: 20_000, MaxWorkspaceHydrations: 10_000,
+		RingEvents: 10_000, MaxEntries: 50_000_000, MaxBytes: 4 << 30,
+		MaxFirePerTick: 2_000, MaxWatchMembers: 10_000,
+	}
+}
+
 func (c Config) withDefaults() (Config, error) {
+	or := Defaults()
 	if c.Source == nil {
 		return c, errors.New("unread: Config.Source is required")
 	}
@@ -55,14 +74,15 @@ func (c Config) withDefaults() (Config, error) {
 		value *int
 		or    int
 	}{
-		{"HydratePageSize", &c.HydratePageSize, 100},
-		{"HydrateConcurrency", &c.HydrateConcurrency, 2},
-		{"MaxHydrations", &c.MaxHydrations, 20_000},
-		{"MaxWorkspaceHydrations", &c.MaxWorkspaceHydrations, 10_000},
-		{"RingEvents", &c.RingEvents, 10_000},
-		{"MaxEntries", &c.MaxEntries, 1_000_000},
-		{"MaxFirePerTick", &c.MaxFirePerTick, 2_000},
-		{"MaxWatchMembers", &c.MaxWatchMembers, 10_000},
+		{"HydratePageSize", &c.HydratePageSize, or.HydratePageSize},
+		{"HydrateConcurrency", &c.HydrateConcurrency, or.HydrateConcurrency},
+		{"MaxHydrations", &c.MaxHydrations, or.MaxHydrations},
+		{"MaxWorkspaceHydrations", &c.MaxWorkspaceHydrations, or.MaxWorkspaceHydrations},
+		{"RingEvents", &c.RingEvents, or.RingEvents},
+		{"MaxEntries", &c.MaxEntries, or.MaxEntries},
+		{"MaxBytes", &c.MaxBytes, or.MaxBytes},
+		{"MaxFirePerTick", &c.MaxFirePerTick, or.MaxFirePerTick},
+		{"MaxWatchMembers", &c.MaxWatchMembers, or.MaxWatchMembers},
 	} {
 		if *b.value < 0 {
 			return c, fmt.Errorf("unread: Config.%s is %d, must be positive", b.name, *b.value)
@@ -76,8 +96,8 @@ func (c Config) withDefaults() (Config, error) {
 		value *time.Duration
 		or    time.Duration
 	}{
-		{"HydrateRetry", &c.HydrateRetry, 5 * time.Second},
-		{"HydrateWait", &c.HydrateWait, 2 * time.Second},
+		{"HydrateRetry", &c.HydrateRetry, or.HydrateRetry},
+		{"HydrateWait", &c.HydrateWait, or.HydrateWait},
 	} {
 		if *d.value < 0 {
 			return c, fmt.Errorf("unread: Config.%s is %v, must be positive", d.name, *d.value)

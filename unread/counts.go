@@ -56,7 +56,7 @@ func (st *state) counts(m int32, now int64, dst []Count) ([]Count, error) {
 		if err != nil {
 			return dst, err
 		}
-		if v.standing.visible {
+		if v.standing.visible && v.serving.Servable() {
 			dst = append(dst, Count{
 				Scope: g.key, Unread: v.values.Unread, Attention: v.values.Attention,
 				ShownUnread: v.presented.Unread, Shown: v.presented.Shown,
@@ -110,10 +110,10 @@ func (st *state) glance(words *hotWords, s int32) glance {
 	return g
 }
 
-// What plain rows have in their flags: joined, visible, no mark, and the level of a row that
+// What plain rows have in their flags: joined, visible, exact, no mark, and the level of a row that
 // inherits where there is nothing to inherit from, or "all".
 const (
-	plainMask  = flagJoined | flagVisible | flagManual | 2<<levelShift
+	plainMask  = flagJoined | flagVisible | flagManual | 2<<levelShift | servingMask
 	plainFlags = flagJoined | flagVisible
 )
 
@@ -141,7 +141,8 @@ func (sc *scope) settle() { atomic.StoreUint32(&sc.plain, uint32(sc.plainness())
 
 func (sc *scope) plainness() plainness {
 	switch {
-	case sc.archived || sc.blocked || sc.removed.blocks.n > 0 || sc.everyone.blocks.n > 0:
+	case sc.archived || sc.blocked || sc.removed.blocks.n > 0 || sc.everyone.blocks.n > 0,
+		sc.doubt > 0:
 		return notPlain
 	case sc.kind == readstate.Channel:
 		return plainChannel

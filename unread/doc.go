@@ -42,7 +42,9 @@
 //   - A workspace's memory stands at one LSN. Commits are applied in order; a repeated one
 //     changes nothing, a gap empties the memory.
 //   - A row is served only as Ready, from a page that was brought up to the applied LSN. What is
-//     not loaded is never taken for zero: the answer says Hydrating and ErrNotServable.
+//     not loaded is never taken for zero: the answer says Hydrating and ErrNotServable. Where
+//     pages are hints (Config.Hints), a row says itself whether it is SnapshotServing, Stale or
+//     Unavailable, and the latter two are withheld like what is not loaded.
 //   - A row in memory is never replaced by a page, only by events.
 //   - The source is asked by the workers alone: no read, watch or Apply waits for it, except
 //     that a read of a cold member waits for its job, up to HydrateWait.

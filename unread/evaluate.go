@@ -21,6 +21,7 @@ type value struct {
 	standing  standing
 	values    readstate.Values
 	presented readstate.Presented
+	serving   readstate.Serving // values are left out where it is not servable
 }
 
 func (st *state) standing(e int32, now int64) standing {
@@ -90,7 +91,10 @@ func (st *state) evaluate(e int32, now int64) (value, error) {
 // evaluateWhole computes them from everything that may matter.
 func (st *state) evaluateWhole(e int32, now int64) (value, error) {
 	f := st.rows.load(e)
-	v := value{standing: st.standingOf(e, &f, now)}
+	v := value{standing: st.standingOf(e, &f, now), serving: st.serving(e, &f)}
+	if !v.serving.Servable() {
+		return v, nil
+	}
 	t, err := st.terms(e, &f)
 	if err == nil {
 		v.values, err = t.Values()
@@ -151,6 +155,6 @@ func (st *state) present(e int32, v *value) Row {
 		Scope: st.info(s), Ranks: st.ranks(s), Row: st.rows.load(e).row,
 		Level: v.standing.own.Level, Archived: v.standing.archived,
 		Values: v.values, Presented: v.presented,
-		State: Ready, LSN: st.lsn,
+		State: stateFor(v.serving), LSN: st.lsn,
 	}
 }

@@ -14,10 +14,10 @@ const glimpses = 4
 // stays mapped as long as somebody holds the state, and indexes that were once good always lead
 // to some item, so that a read which is overtaken sees old or mixed numbers and nothing worse.
 type glimpse struct {
+	r   *Runtime
 	ws  *workspace
 	st  *state
 	seq uint64
-	now int64
 }
 
 // outcome is how a glimpse ended.
@@ -33,14 +33,13 @@ const (
 // answered.
 func (r *Runtime) glimpse(ws *workspace, f func(g *glimpse) outcome) bool {
 	for range glimpses {
-		g := glimpse{ws: ws, seq: ws.seq.Load()}
+		g := glimpse{r: r, ws: ws, seq: ws.seq.Load()}
 		if g.seq&1 != 0 {
 			continue
 		}
 		if g.st = ws.current.Load(); g.st == nil {
 			return false
 		}
-		g.now = max(ws.clock.Load(), r.now())
 		result := f(&g)
 		if !g.valid() {
 			continue
@@ -62,7 +61,7 @@ func (g *glimpse) member(id readstate.MemberID) (int32, *member) {
 	}
 	mb := g.st.members.At(m)
 	until := mb.nextUntil.Load()
-	if mb.erased.Load() || until != 0 && until <= g.now {
+	if mb.erased.Load() || until != 0 && until <= max(g.ws.clock.Load(), g.r.now()) {
 		return none, nil
 	}
 	mb.use()

@@ -302,7 +302,8 @@ func TestConfig(t *testing.T) {
 	want := Config{
 		HydratePageSize: 100, HydrateConcurrency: 2, HydrateRetry: 5 * time.Second,
 		HydrateWait: 2 * time.Second, MaxHydrations: 20_000, MaxWorkspaceHydrations: 10_000,
-		RingEvents: 10_000, MaxEntries: 1_000_000, MaxFirePerTick: 2_000, MaxWatchMembers: 10_000,
+		RingEvents: 10_000, MaxEntries: 50_000_000, MaxBytes: 4 << 30,
+		MaxFirePerTick: 2_000, MaxWatchMembers: 10_000,
 	}
 	got := r.cfg
 	got.Source, got.Now = nil, nil
@@ -312,7 +313,7 @@ func TestConfig(t *testing.T) {
 	for _, bad := range []Config{
 		{}, {HydratePageSize: -1}, {HydrateConcurrency: -1}, {HydrateRetry: -1},
 		{HydrateWait: -1}, {MaxHydrations: -1}, {MaxWorkspaceHydrations: -1}, {RingEvents: -1},
-		{MaxEntries: -1}, {MaxFirePerTick: -1}, {MaxWatchMembers: -1},
+		{MaxEntries: -1}, {MaxBytes: -1}, {MaxFirePerTick: -1}, {MaxWatchMembers: -1},
 	} {
 		if fmt.Sprint(bad) != fmt.Sprint(Config{}) {
 			bad.Source = newMirror(nil)

@@ -54,6 +54,9 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 		r.endJob(ws, j, nil)
 	}
 	r.evict(ws, m)
+	if r.crowded() {
+		r.relieve()
+	}
 }
 
 // bring builds a state from the page alone and applies to it the commits after the page.
@@ -199,13 +202,17 @@ func (st *state) mergeRow(side *state, from, m int32, slots []int32, told bool) 
 	}
 }
 
-// evict lets whole members go while rows of members without a watch exceed the budget: those
-// that no read asked for since the hand passed last, and that are not being loaded. Kept was
-// loaded just now. Under the lock.
+// evict lets whole members go while rows of members without a watch, or the bytes of the process,
+// exceed their budget: members of this workspace that have no watch, that no read asked for since
+// the hand passed last, and that are not being loaded. Kept was loaded just now. Under the lock.
 func (r *Runtime) evict(ws *workspace, kept int32) {
 	st := ws.st
 	n := st.members.Top()
-	for steps := int32(0); steps < 2*n && st.rows.n-st.watched > r.cfg.MaxEntries; steps++ {
+	over := func() bool {
+		total := r.used.Load() - ws.bytes + st.bytes()
+		return st.rows.n-st.watched > r.cfg.MaxEntries || total > int64(r.cfg.MaxBytes)
+	}
+	for steps := int32(0); steps < 2*n && over(); steps++ {
 		ws.hand++
 		if ws.hand >= n {
 			ws.hand = 1
@@ -224,6 +231,17 @@ func (r *Runtime) evict(ws *workspace, kept int32) {
 		}
 		st.dropMember(m)
 		r.metrics.evicted.Add(1)
+	}
+	r.account(ws)
+}
+
+// crowded reports that memory takes more bytes than allowed.
+func (r *Runtime) crowded() bool { return r.used.Load() > int64(r.cfg.MaxBytes) }
+
+// relieve has the other workspaces let members go, one after another, each under its own lock.
+func (r *Runtime) relieve() {
+	for _, ws := range r.all() {
+		r.agenda.work(ws)
 	}
 }
 

@@ -46,6 +46,8 @@ const (
 	genShift        = 10
 	genMask         = (generations - 1) << genShift
 	listMask        = spotMask | genMask
+	servingShift    = 14 // a readstate.Serving
+	servingMask     = 3 << servingShift
 )
 
 // The numbers of a row, in the order in which a cold record has them.
@@ -164,6 +166,7 @@ func (r *rows) load(e int32) full {
 	f.row.Manual.Set = h.flags&flagManual != 0
 	f.row.Level = h.level()
 	f.row.Follow = readstate.Follow(h.flags & followMask >> followShift)
+	f.row.Serving = readstate.Serving(h.flags & servingMask >> servingShift)
 	v := numbers{
 		fieldRead: uint64(h.read), fieldEffective: uint64(h.effective),
 		fieldAuthorRank: uint64(h.authorRank), fieldAuthorHead: uint64(h.authorHead),
@@ -219,6 +222,7 @@ func (r *rows) store(e int32, f *full) {
 	next.set(flagManual, f.row.Manual.Set)
 	next.flags |= uint16(f.row.Level) << levelShift & levelMask
 	next.flags |= uint16(f.row.Follow) << followShift & followMask
+	next.flags |= uint16(f.row.Serving) << servingShift & servingMask
 	var cold uint32
 	if v[fieldE] != plainE(v[fieldRead], v[fieldEffective]) {
 		cold |= 1 << fieldE

@@ -2,6 +2,7 @@ package unread
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -106,7 +107,7 @@ func TestEviction(t *testing.T) {
 	for _, m := range []readstate.MemberID{"A", "B", "C", "D"} {
 		d.r.Forget(testSpace, m)
 	}
-	if s := d.r.Stats(); s.Entries != 0 || s.Scopes != 0 || s.Members != 0 {
+	if s := d.r.Stats(); s.Entries != 0 || s.Scopes != 0 || s.Members != 0 || s.Bytes != 0 {
 		t.Errorf("after all are gone: %+v", s)
 	}
 }
@@ -139,4 +140,54 @@ func TestPartlyLoadedMember(t *testing.T) {
 		t.Error("not complete after the last page")
 	}
 	d.agree()
+}
+
+// All workspaces together stay within the bytes that are allowed, but for what was loaded just
+// now; a dropped workspace takes none.
+//
+// covers: RT-420, RT-423
+func TestMemoryBudget(t *testing.T) {
+	const budget = 40_000
+	r, err := newRuntime(Config{
+		Source: crowd{scopes: 20}, MaxBytes: budget, Now: func() int64 { return 1 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	for _, id := range []readstate.WorkspaceID{"w1", "w2"} {
+		r.Open(id, 0)
+		for m := range 100 {
+			load(t, r, id, readstate.MemberID(fmt.Sprint("u", m)))
+			for _, ws := range r.all() {
+				r.step(ws) // as the runtime does by itself
+			}
+			if s := r.Stats(); s.Bytes > budget || s.Bytes == 0 || s.ReservedBytes < s.Bytes {
+				t.Fatalf("%s: %d members take %d of %d bytes", id, m+1, s.Bytes, s.ReservedBytes)
+			}
+		}
+	}
+	if s := r.Stats(); s.Evicted < 100 || s.Members == 0 {
+		t.Errorf("%+v", s)
+	}
+	r.Drop("w1")
+	r.Drop("w2")
+	if s := r.Stats(); s.Bytes != 0 {
+		t.Errorf("%d bytes without a workspace", s.Bytes)
+	}
+}
+
+// load carries a member's pages out.
+func load(t *testing.T, r *Runtime, id readstate.WorkspaceID, m readstate.MemberID) {
+	t.Helper()
+	r.HasUnread(id, m)
+	ws, err := r.workspace(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j := ws.jobs[m]; j != nil; j = ws.jobs[m] {
+		req, _ := r.beginPage(r.queue.next())
+		page, err := r.cfg.Source.Page(t.Context(), req)
+		r.finishPage(j, page, err)
+	}
 }

@@ -168,11 +168,18 @@ func (r *Runtime) Row(
 ) (Row, error) {
 	var row Row
 	err := r.viewRow(ctx, id, member, scope, func(st *state, e int32, now int64) (err error) {
-		row, err = st.row(e, now)
+		if row, err = st.row(e, now); err == nil {
+			err = withheld(st.serving(e, new(st.rows.load(e))))
+		}
 		return err
 	})
 	if err != nil {
-		return Row{State: stateOf(err)}, err
+		if row.State == "" || row.State.Servable() {
+			row.State = stateOf(err)
+		} else {
+			r.metrics.suppressed.Add(1)
+		}
+		return Row{State: row.State}, err
 	}
 	return row, nil
 }
@@ -235,7 +242,7 @@ func (st *state) summarize(m int32, badge readstate.Badge) Summary {
 	mb := st.members.At(m)
 	return Summary{
 		HasUnread: badge.Conversations > 0, Badge: badge, Display: readstate.BadgeDisplay(mb.badge.Load()),
-		Complete: mb.complete.Load(), State: Ready, LSN: st.lsn,
+		Complete: mb.complete.Load(), State: st.stateOfMember(m), LSN: st.lsn,
 	}
 }
 
@@ -249,13 +256,13 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 		return false, Unavailable
 	}
 	var dot bool
-	if r.glimpse(ws, func(g *glimpse) (result outcome) {
+	if !r.cfg.Hints && r.glimpse(ws, func(g *glimpse) (result outcome) {
 		dot, result = g.hasUnread(member)
 		return result
 	}) {
 		return dot, Ready
 	}
-	if r.firstCandidate(ws, member) {
+	if !r.cfg.Hints && r.firstCandidate(ws, member) {
 		return true, Ready
 	}
 	r.lock(ws)
@@ -274,9 +281,9 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 			r.alarm(ws)
 			return false, Unavailable
 		case unread:
-			return true, Ready
+			return true, ws.st.stateOfMember(m)
 		case mb.complete.Load():
-			return false, Ready
+			return false, ws.st.stateOfMember(m)
 		}
 	}
 	r.metrics.suppressed.Add(1)

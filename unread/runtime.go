@@ -21,6 +21,7 @@ type Runtime struct {
 	spaces sync.Map // of *workspace by readstate.WorkspaceID
 
 	memory  slab.Memory
+	used    atomic.Int64 // bytes of all states, as of their last change
 	queue   queue
 	agenda  agenda
 	metrics metrics
@@ -44,6 +45,7 @@ type workspace struct {
 	active  []*job // whose pages are being read, or wait for their LSN to be applied
 	watches map[readstate.MemberID][]*Watch
 	hand    int32 // where eviction goes on
+	bytes   int64 // of st, as counted in Runtime.used
 	dropped bool
 }
 
@@ -125,6 +127,9 @@ func (r *Runtime) Drop(id readstate.WorkspaceID) {
 
 func (r *Runtime) freshState(lsn readstate.LSN) *state {
 	st := newState(&r.memory, r.cfg.MaxFirePerTick, &r.metrics.checks)
+	if st.hints = r.cfg.Hints; st.hints {
+		st.began = lsn
+	}
 	st.lsn = lsn
 	st.now = r.now()
 	return st
@@ -162,6 +167,7 @@ func (r *Runtime) unlock(ws *workspace) {
 		}
 	}
 	ws.applied.Store(uint64(ws.st.lsn))
+	r.account(ws)
 	ws.seq.Add(1)
 	ws.mu.Unlock()
 	for _, w := range noted {
@@ -170,6 +176,16 @@ func (r *Runtime) unlock(ws *workspace) {
 	if work {
 		r.agenda.work(ws)
 	}
+}
+
+// account brings the process's total up to date. Under the lock.
+func (r *Runtime) account(ws *workspace) {
+	bytes := ws.st.bytes()
+	if ws.dropped {
+		bytes = 0
+	}
+	r.used.Add(bytes - ws.bytes)
+	ws.bytes = bytes
 }
 
 // Apply takes the events of one commit in. It is called for every commit of the workspace, in

@@ -1,7 +1,6 @@
 package unread
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -29,6 +28,7 @@ type simulation struct {
 	flights []*flight
 	streams []*stream
 	oracle  oracle
+	shelf   *shelf // snapshot rows instead of facts, where it is not nil
 }
 
 // moment is a workspace right after a commit.
@@ -47,16 +47,22 @@ type flight struct {
 	err  error
 }
 
-func newSimulation(t *testing.T, seed uint64, steps int) *simulation {
+func newSimulation(t *testing.T, seed uint64, steps int, shelf *shelf) *simulation {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	mix := model.FullMix()
 	if seed%3 == 0 {
 		mix = model.HubMix()
 	}
-	s := &simulation{t: t, rng: rng, facts: newMirror(rng), ops: model.RandomOps(rng, steps, mix)}
+	if shelf != nil {
+		mix = mix.Without(model.StepBlock, model.StepUnblock, model.StepFirstWriter)
+	}
+	s := &simulation{
+		t: t, rng: rng, facts: newMirror(rng), ops: model.RandomOps(rng, steps, mix), shelf: shelf,
+	}
 	s.oracle.facts = s.facts
+	s.shelf.open(s.facts)
 	r, err := newRuntime(Config{
-		Source: s.facts, Now: s.facts.now,
+		Source: s.facts, Now: s.facts.now, Hints: shelf != nil,
 		HydratePageSize: 1 + rng.IntN(6), RingEvents: []int{1, 8, 10_000}[rng.IntN(3)],
 		MaxEntries:     []int{1, 20, 10_000}[rng.IntN(3)],
 		MaxFirePerTick: []int{1, 2, 10_000}[rng.IntN(3)],
@@ -140,6 +146,12 @@ func (s *simulation) step() error {
 		i := s.rng.IntN(len(s.flights))
 		s.read(s.flights[i])
 		s.finish(i)
+	case n < 86 && s.shelf != nil && s.rng.IntN(3) == 0:
+		s.shelf.flush(s.t)
+	case n == 86 && s.shelf != nil && s.rng.IntN(3) == 0:
+		if err := s.restart(); err != nil {
+			return err
+		}
 	case n < 87:
 		s.r.Forget(testSpace, memberID(s.member()))
 	case n < 90:
@@ -177,7 +189,7 @@ func (s *simulation) commit() {
 	ops := s.ops[:n]
 	s.ops = s.ops[n:]
 	if events := s.facts.play(ops...); events != nil {
-		s.history = append(s.history, s.moment(events))
+		s.history = append(s.history, s.moment(s.shelf.keep(s.t, s.facts.lsn, events)))
 	}
 }
 
@@ -213,7 +225,7 @@ func (s *simulation) begin() {
 func (s *simulation) read(f *flight) {
 	if !f.read {
 		f.read = true
-		f.page, f.err = s.facts.Page(context.Background(), f.req)
+		f.page, f.err = s.shelf.page(s.facts, f.req)
 	}
 }
 
@@ -255,6 +267,9 @@ func (s *simulation) check() error {
 	}
 	now := s.history[s.applied]
 	ranks := func(id model.ScopeID) readstate.ScopeRanks { return now.ranks[id] }
+	if s.shelf != nil && s.shelf.restarts > 0 {
+		ranks = s.shelf.ranks(st, ranks)
+	}
 	if err := s.oracle.ranks(st, ranks); err != nil {
 		return err
 	}
@@ -270,15 +285,29 @@ func (s *simulation) check() error {
 	return nil
 }
 
-func simulate(t *testing.T, seed uint64, steps int) (int, Stats) {
+func simulate(t *testing.T, seed uint64, steps int, shelf *shelf) (int, Stats) {
 	t.Helper()
-	s := newSimulation(t, seed, steps)
+	s := newSimulation(t, seed, steps, shelf)
 	defer s.r.Close()
 	if err := s.run(); err != nil {
 		t.Fatalf("seed %d, %d steps, lsn %d of %d: %v", seed, steps, s.applied,
 			len(s.history)-1, err)
 	}
-	return s.oracle.comparisons, s.r.Stats()
+	stats := s.r.Stats()
+	if left := s.emptied(); left != 0 {
+		t.Fatalf("seed %d: %d bytes are left without a member", seed, left)
+	}
+	return s.oracle.comparisons, stats
+}
+
+// emptied drops every member and returns the bytes that memory takes then.
+func (s *simulation) emptied() int64 {
+	s.r.lock(s.ws)
+	defer s.r.unlock(s.ws)
+	for _, m := range slices.Collect(maps.Values(s.ws.st.memberByKey)) {
+		s.ws.st.dropMember(m)
+	}
+	return s.ws.st.bytes()
 }
 
 // Comparisons that TestHydrationRaces makes at least, and how many parts share them.
@@ -305,7 +334,7 @@ func TestHydrationRaces(t *testing.T) {
 				t.Parallel()
 				x := &shards[i]
 				for seed := i; x.comparisons < goal/raceShards; seed += raceShards {
-					n, stats := simulate(t, uint64(seed), 150)
+					n, stats := simulate(t, uint64(seed), 150, nil)
 					x.comparisons += n
 					x.happened.add(stats)
 				}

@@ -68,6 +68,7 @@ type scope struct {
 	thinking       bool
 	blocked        bool // some writer's record is kept
 	parentKey      readstate.ScopeKey
+	doubt          readstate.Revision // exact rows that count from below it are withheld
 	latestSeq      readstate.Seq
 	latestActivity readstate.Seq
 	lastLSN        readstate.LSN
@@ -91,7 +92,7 @@ type scope struct {
 }
 
 // scopePad makes a slot four cache lines.
-const scopePad = 256 - 176
+const scopePad = 256 - 184
 
 func (sc *scope) setHead(r readstate.Revision) {
 	atomic.StoreUint64((*uint64)(&sc.head), uint64(r))
@@ -211,7 +212,7 @@ func (st *state) ranks(s int32) readstate.ScopeRanks {
 		LatestSeq: sc.latestSeq, Head: sc.head, Floor: sc.floor,
 		LatestActivity: sc.latestActivity, SignalHead: sc.signalHead, LastLSN: sc.lastLSN,
 		Latest:         readstate.Latest{ID: st.text.String(sc.latest), At: sc.latestAt},
-		LastActivityAt: sc.lastActivityAt, Replies: sc.replies,
+		LastActivityAt: sc.lastActivityAt, Replies: sc.replies, Doubt: sc.doubt,
 	}
 }
 
@@ -221,7 +222,7 @@ func (st *state) setRanks(s int32, r *readstate.ScopeRanks) {
 	sc.setFloor(r.Floor)
 	sc.setSignalHead(r.SignalHead)
 	sc.latestSeq, sc.latestActivity, sc.lastLSN = r.LatestSeq, r.LatestActivity, r.LastLSN
-	sc.lastActivityAt, sc.replies = r.LastActivityAt, r.Replies
+	sc.lastActivityAt, sc.replies, sc.doubt = r.LastActivityAt, r.Replies, r.Doubt
 	st.setLatest(sc, r.Latest)
 }
 

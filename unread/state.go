@@ -25,6 +25,8 @@ type state struct {
 	members *slab.Slab[member]
 	scopes  *slab.Slab[scope]
 	lists   *slab.Slab[list]
+	hints   bool          // pages come from snapshots
+	began   readstate.LSN // with hints, where memory began: rows know no earlier change
 	rows    rows
 	sets    sets
 	text    *slab.Text
@@ -92,6 +94,16 @@ func newState(memory *slab.Memory, fireLimit int, checks *tally) *state {
 		checks:      checks,
 	}
 }
+
+// bytes is how much memory the items in use take, free places aside.
+func (st *state) bytes() int64 {
+	rows := st.rows.hot.Used() / int64(len(hotWords{})) * rowWords
+	return rows + st.rows.cold.Used() + st.members.Used() + st.scopes.Used() + st.lists.Used() +
+		st.sets.bits.Used() + st.sets.blocks.Used() + st.ids.words.Used() + st.text.Used()
+}
+
+// rowWords is how many words of four bytes a row takes in its columns.
+const rowWords = int64(len(hotWords{})) + 3
 
 func (st *state) newList(l list) int32 {
 	i := st.lists.Take()

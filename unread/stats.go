@@ -21,14 +21,17 @@ type metrics struct {
 	maxReading  atomic.Int64
 	deltas      atomic.Uint64
 	lostWatches atomic.Uint64
+	overWatches atomic.Uint64
 }
 
 // Stats is what a runtime has done since New, and what it holds now.
 type Stats struct {
 	Workspaces      int
-	Members         int // loaded
-	Entries         int // loaded rows
-	Scopes          int // loaded slots
+	Members         int   // loaded
+	Entries         int   // loaded rows
+	Bytes           int64 // of memory that rows, members, scopes and texts take
+	ReservedBytes   int64 // of memory, free places included
+	Scopes          int   // loaded slots
 	Watches         int
 	PendingBatches  int
 	RingEvents      int
@@ -51,6 +54,15 @@ type Stats struct {
 	Ticks           uint64 // steps of pending work
 	Deltas          uint64 // handed to watches
 	LostWatches     uint64
+	RefusedWatches  uint64 // watches that asked for too many members
+
+	// The highest of any workspace, for budgets that each of them has.
+	WorkspaceHydrating   int // members being loaded
+	WorkspaceRingEvents  int
+	WorkspaceIdleEntries int // rows of members without a watch
+
+	// Budgets is the configuration in force, without its ports.
+	Budgets Config
 }
 
 // Stats takes a survey. It locks one workspace after another, each for a moment.
@@ -66,6 +78,10 @@ func (r *Runtime) Stats() Stats {
 		Suppressed: m.suppressed.Load(), Ticks: m.ticks.Load(),
 		Deltas: m.deltas.Load(), LostWatches: m.lostWatches.Load(),
 	}
+	s.RefusedWatches = m.overWatches.Load()
+	s.Budgets = r.cfg
+	s.Budgets.Source, s.Budgets.Now = nil, nil
+	s.Bytes, s.ReservedBytes = r.used.Load(), r.memory.Bytes()
 	now := r.now()
 	for _, ws := range r.all() {
 		ws.mu.RLock()
@@ -76,6 +92,9 @@ func (r *Runtime) Stats() Stats {
 		s.PendingBatches += len(ws.st.batches)
 		s.RingEvents += ws.ring.events
 		s.Hydrating += len(ws.jobs)
+		s.WorkspaceHydrating = max(s.WorkspaceHydrating, len(ws.jobs))
+		s.WorkspaceRingEvents = max(s.WorkspaceRingEvents, ws.ring.events)
+		s.WorkspaceIdleEntries = max(s.WorkspaceIdleEntries, ws.st.rows.n-ws.st.watched)
 		for _, j := range ws.jobs {
 			s.OldestHydration = max(s.OldestHydration, now-j.since)
 		}

@@ -67,6 +67,7 @@ func (w *Watch) Add(members ...readstate.MemberID) error {
 		return nil
 	}
 	if len(w.members)+len(members) > r.cfg.MaxWatchMembers {
+		r.metrics.overWatches.Add(1)
 		return fmt.Errorf("watch: %w: more than %d members", ErrBudget, r.cfg.MaxWatchMembers)
 	}
 	for _, id := range members {

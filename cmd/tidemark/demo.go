@@ -28,6 +28,7 @@ const (
 
 type demoCommand struct {
 	logFlags
+	settingFlags
 	Listen string        `default:"127.0.0.1:8480" help:"Where the page is, as HOST:PORT."`
 	Every  time.Duration `default:"4s" help:"How often somebody writes; 0 for silence."`
 	Open   bool          `help:"Open the first link in the browser."`
@@ -35,7 +36,7 @@ type demoCommand struct {
 
 // Validate implements kong's check.
 func (c *demoCommand) Validate() error {
-	if err := checkAddress("listen", c.Listen); err != nil {
+	if err := errors.Join(checkAddress("listen", c.Listen), c.load()); err != nil {
 		return err
 	}
 	if c.Every == 0 {
@@ -61,6 +62,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	engine, err := tidemark.Open(ctx, tidemark.Options{
 		Facts: sqlitePrefix + filepath.Join(dir, "demo.db"), Log: log, Now: m.Now,
+		Runtime: c.values.Runtime, Lane: c.values.Lane,
 	})
 	if err != nil {
 		return err
@@ -77,7 +79,8 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	defer auth.Close()
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Auth: auth, App: demo.Page(), Log: log, Now: m.Now, Version: buildText(),
+		Engine: engine, Auth: auth, Limits: c.values.HTTP, Live: c.values.Live,
+		App: demo.Page(), Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {
 		return err
@@ -95,7 +98,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return listeners.serve(ctx, server, demoDrain, log) })
+	group.Go(func() error { return listeners.serve(ctx, server, c.values.HTTP, demoDrain, log) })
 	group.Go(func() error { return c.traffic(ctx, engine) })
 	return group.Wait()
 }

@@ -14,6 +14,8 @@
 // around it: arguments, streams and the clock come in, an exit code comes out, so that tests run
 // it in process.
 //
+// Flags of budgets are made from the table of internal/settings, which also says what they mean.
+//
 // Without a command, or with help, it prints how it is used.
 //
 // Each flag may also be given by the environment (TIDEMARK_ and its name) or by the JSON file

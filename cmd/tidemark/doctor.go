@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
@@ -17,6 +18,7 @@ import (
 type doctorCommand struct {
 	factsFlag
 	authFlags
+	settingFlags
 }
 
 // errUnwell ends a doctor's visit that found a failure.
@@ -26,7 +28,7 @@ func (c *doctorCommand) run(ctx context.Context, m *Main) error {
 	home := doctor.Home(c.path())
 	all := []doctor.Finding{
 		{What: "build", Text: buildText()},
-		c.configuration(m),
+		c.configuration(m), c.budgets(),
 		doctor.Clock(m.Now, home), doctor.Disk(home), doctor.Space(home), doctor.Files(),
 		c.database(ctx),
 	}
@@ -62,6 +64,23 @@ func (c *doctorCommand) configuration(m *Main) doctor.Finding {
 		if c.JWKS != "" {
 			f.Text += ", key set " + c.JWKS
 		}
+	}
+	return f
+}
+
+// budgets says which settings are not their defaults.
+func (c *doctorCommand) budgets() doctor.Finding {
+	f := doctor.Finding{What: "settings", Text: "all defaults"}
+	if err := c.load(); err != nil {
+		f.Verdict, f.Text = doctor.Failure, oneLine(err)
+		return f
+	}
+	var texts []string
+	for _, s := range c.changed() {
+		texts = append(texts, s.Name+"="+s.Text(&c.values))
+	}
+	if len(texts) > 0 {
+		f.Text = strings.Join(texts, " ")
 	}
 	return f
 }

@@ -8,6 +8,12 @@ import (
 
 // helpTexts are what is too long to stand beside a flag.
 var helpTexts = kong.Vars{
+	"about_against": "Another system to measure against, postgres or redis, and where it is; may be " +
+		"given for each.",
+	"about_bench_json":     "Where to write the report as JSON; \"-\" is the standard output.",
+	"about_bench_markdown": "Where to write it for readers; the standard output without --json.",
+	"about_scale": "How much to take on: quick takes seconds, full needs hours and 16 GiB of memory " +
+		"and is what the bounds speak of.",
 	"about_admin_listen": "Where metrics and profiles are, for operators only; \"off\" for none.",
 	"about_cors_origin":  "Origins whose pages may ask; \"*\" for any.",
 	"about_counts": "Also write every count as a line member,scope,unread,attention; compressed if " +
@@ -17,7 +23,6 @@ var helpTexts = kong.Vars{
 	"about_jwks": "Key set of RS256, ES256 and EdDSA tokens: a file, or an https address.",
 	"about_jwt_secret_file": "File with the secret of HS256 tokens, or two for rotation, one a line; the " +
 		"first one signs. Or put it into $TIDEMARK_JWT_SECRET.",
-	"about_max_entries": "Rows of members who are not connected that a workspace keeps in memory.",
 	"about_output": "Where to write instead of the standard output; compressed if the name ends in " +
 		".gz.",
 	"about_ws": "Workspace; \"*\" is all of them, for an admin.",

@@ -80,10 +80,11 @@ func (l *listeners) close() {
 // serve answers until ctx ends, then lets streams and requests end for as long as the timeout
 // allows, and cuts off what is left.
 func (l *listeners) serve(
-	ctx context.Context, s *httpapi.Server, timeout time.Duration, log *slog.Logger,
+	ctx context.Context, s *httpapi.Server, limits httpapi.Limits, timeout time.Duration,
+	log *slog.Logger,
 ) error {
-	public := logHTTP(log, s)
-	admin := logHTTP(log, s.AdminHandler())
+	public := logHTTP(log, s, limits)
+	admin := logHTTP(log, s.AdminHandler(), limits)
 	group, serving := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(public.Serve(l.public)) })
 	if l.admin != nil {

@@ -41,6 +41,7 @@ type commands struct {
 	Token   tokenCommand   `cmd:"" help:"Sign a token and print it."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database to the schema of this version."`
 	Backup  backupCommand  `cmd:"" help:"Copy the database, which may be in use, to a new file."`
+	Bench   benchCommand   `cmd:"" help:"Measure this program, alone and against others, and print a report."`
 	Doctor  doctorCommand  `cmd:"" help:"Look at configuration, clock, disk, limits and database."`
 	Version versionCommand `cmd:"" help:"Say what this is."`
 }
@@ -72,21 +73,9 @@ func (m *Main) Run(ctx context.Context, args []string) int {
 // parse finds the command with its flags. Done means that help or the version was asked for and
 // given.
 func (m *Main) parse(args []string) (cmd command, done bool, err error) {
-	var flags commands
-	parser, err := kong.New(&flags,
-		kong.Name("tidemark"),
-		kong.Description("Exact unread counts for chat, team and inbox products."),
-		kong.Writers(m.Stdout, m.Stderr),
-		kong.Exit(func(int) { done = true }),
-		kong.DefaultEnvars("TIDEMARK"),
-		helpTexts,
-		kong.Vars{"version": buildText()},
-		kong.ValueFormatter(helpLine),
-		kong.Configuration(readConfig),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
+	parser, err := m.parser(&done)
 	if err != nil {
-		return nil, false, err // a mistake in the tags above
+		return nil, false, err // a mistake in the tags of the commands
 	}
 	parsed, err := parser.Parse(asFlag(args))
 	if done {
@@ -100,6 +89,26 @@ func (m *Main) parse(args []string) (cmd command, done bool, err error) {
 		return nil, false, fmt.Errorf("%s cannot be run", parsed.Command())
 	}
 	return cmd, false, nil
+}
+
+// parser makes the command line. Done is set once help or the version was asked for and given.
+func (m *Main) parser(done *bool) (*kong.Kong, error) {
+	var flags commands
+	flags.Serve.settingFlags = newSettingFlags(false)
+	flags.Demo.settingFlags = newSettingFlags(true)
+	flags.Doctor.settingFlags = newSettingFlags(true)
+	return kong.New(&flags,
+		kong.Name("tidemark"),
+		kong.Description("Exact unread counts for chat, team and inbox products."),
+		kong.Writers(m.Stdout, m.Stderr),
+		kong.Exit(func(int) { *done = true }),
+		kong.DefaultEnvars("TIDEMARK"),
+		helpTexts,
+		kong.Vars{"version": buildText()},
+		kong.ValueFormatter(helpLine),
+		kong.Configuration(readConfig),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
 }
 
 // asFlag turns no words at all, and the word help before a command, into the flag for help.

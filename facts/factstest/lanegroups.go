@@ -81,31 +81,41 @@ func testGroupsAreBounded(t *testing.T, r *rig, f *faulty) {
 }
 
 // A batch that is larger than a group is answered whole, in several commits; a group that breaks
-// on the way leaves nothing undone.
+// on the way, as it runs or as it commits, leaves nothing undone.
 func testManyGroups(t *testing.T, r *rig, f *faulty) {
 	r.channel(t)
-	f.nextCommit(func(tx facts.Tx) error {
-		if err := tx.Rollback(); err != nil {
-			return err
+	const n, bad = 1500, 3
+	seq := readstate.Seq(0)
+	for _, round := range []string{"runs", "commits"} {
+		b := r.lane.NewBatch(testWorkspace)
+		for i := range n {
+			p := plain(fmt.Sprint(round, i), "x")
+			if future := readstate.Revision(9999); round == "runs" && i == bad {
+				p.Author, p.CreateMembers, p.AdvanceCursor = "ghost", true, &future
+			}
+			b.Post(p)
 		}
-		return fmt.Errorf("%w: once", facts.ErrAborted)
-	})
-	b := r.lane.NewBatch(testWorkspace)
-	const n = 1500
-	for i := range n {
-		b.Post(plain(fmt.Sprint("p", i), "x"))
-	}
-	res, err := b.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, x := range res {
-		if x.Err != nil || x.Receipt.Seq != readstate.Seq(i+1) {
-			t.Fatalf("post %d: %+v", i, x)
+		if round == "commits" {
+			f.nextCommit(func(tx facts.Tx) error { return refused(f, tx) })
+		}
+		res, err := b.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range res {
+			if round == "runs" && i == bad {
+				if !errors.Is(x.Err, facts.ErrFuture) {
+					t.Errorf("the one that breaks its group: %+v", x)
+				}
+				continue
+			}
+			if seq++; x.Err != nil || x.Receipt.Seq != seq {
+				t.Fatalf("%s, post %d: %+v, want seq %d", round, i, x, seq)
+			}
 		}
 	}
-	if got := posted(r.settled(t)); len(got) != n {
-		t.Errorf("%d messages told, want %d", len(got), n)
+	if got := posted(r.settled(t)); len(got) != 2*n-1 {
+		t.Errorf("%d messages told, want %d", len(got), 2*n-1)
 	}
 }
 

@@ -98,8 +98,8 @@ func launcher(binary string) func(*testing.T, string, *blow) *server {
 		t.Helper()
 		cmd := exec.Command(binary, "serve", "--facts", "sqlite:"+path,
 			"--listen", "127.0.0.1:0", "--admin-listen", "off",
-			"--member-rate", "1000000", "--member-burst", "1000000",
-			"--service-rate", "1000000", "--service-burst", "1000000")
+			"--http-member-rate", "1000000", "--http-member-burst", "1000000",
+			"--http-service-rate", "1000000", "--http-service-burst", "1000000")
 		cmd.Env = append(os.Environ(), "TIDEMARK_JWT_SECRET="+string(secret))
 		s := begin(t, cmd)
 		select {

@@ -1,0 +1,202 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-im/tidemark/readstate"
+	"github.com/tidemark-im/tidemark/unread"
+	"github.com/tidemark-im/tidemark/unread/snapshot"
+)
+
+// Roster tells who is in a scope. It reads memberships and notification facts, page by page.
+type Roster interface {
+	// Roster answers the members that follow After, at most Limit of them.
+	Roster(ctx context.Context, q RosterQuery) (RosterPage, error)
+}
+
+// RosterQuery asks for a page of a scope's members.
+type RosterQuery struct {
+	Workspace readstate.WorkspaceID
+	Scope     readstate.ScopeID
+	After     string // the Next of the page before, empty for the first
+	Limit     int
+}
+
+// RosterPage is a page of members. All pages of one roster have its generation.
+type RosterPage struct {
+	Members    []RosterMember
+	Generation uint64
+	Next       string // empty after the last page
+}
+
+// RosterMember is a member who may have something unread in the scope.
+type RosterMember struct {
+	ID readstate.MemberID
+	// EffectiveFrom is the first revision that may count for the member.
+	EffectiveFrom readstate.Revision
+	Level         readstate.Level
+	Until         int64
+	Hidden        bool
+}
+
+// Config holds the ports and budgets of a Intake. A zero budget takes its default; a negative one
+// is refused by New.
+type Config struct {
+	// Store keeps the snapshot rows. Required; it stays open until the intake is closed.
+	Store snapshot.Store
+	// Roster says who is in a scope of which memory does not know. Nil means that every member
+	// is told of by MembershipChanged, and has a row from then on.
+	Roster Roster
+	// Now is the present in milliseconds since the Unix epoch; nil takes the system's clock.
+	Now func() int64
+	// Log takes what went wrong; nil discards it.
+	Log *slog.Logger
+	// Runtime tunes the memory; Source, Hints and Now are the intake's.
+	Runtime unread.Config
+	// Flush tunes the writing of rows; Store and Log are the intake's.
+	Flush snapshot.Config
+	// Limits bound the rows that wait for a flush (default 100,000, operators set it as
+	// TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_BACKLOG) and those that are kept after it (default
+	// 100,000, TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_CACHED_ROWS), in each workspace.
+	Limits snapshot.Limits
+
+	// MaxQueuedEvents bounds the events of the process that wait for rows or rosters. Default
+	// 10,000, operators set it as TIDEMARK_UNREAD_RUNTIME_MAX_QUEUED_EVENTS.
+	MaxQueuedEvents int
+	// MaxPendingEvents bounds those of one scope. Default 1,000, operators set it as
+	// TIDEMARK_UNREAD_RUNTIME_MAX_PENDING_EVENTS_PER_SCOPE.
+	MaxPendingEvents int
+	// MaxWarmScopes bounds the scopes that are being read at once or wait for it. Default 1,000,
+	// operators set it as TIDEMARK_UNREAD_RUNTIME_MAX_PENDING_SCOPES.
+	MaxWarmScopes int
+	// DrainBatch is how many waiting events are taken in under one lock. Default 500, operators
+	// set it as TIDEMARK_UNREAD_RUNTIME_PENDING_DRAIN_BATCH.
+	DrainBatch int
+	// MaxRoster bounds the roster of a cold scope; a larger one is not read to the end, and the
+	// scope is not ready. Default 10,000, operators set it as
+	// TIDEMARK_UNREAD_RUNTIME_MAX_COLD_ROSTER_MEMBERS.
+	MaxRoster int
+	// MaxHeld is how many of the newest messages of a scope are held in memory, so that a cursor
+	// that stops among them is exact. Default 200, operators set it as
+	// TIDEMARK_UNREAD_RUNTIME_MAX_HELD_MESSAGES_PER_SCOPE.
+	MaxHeld int
+}
+
+// budget is a number of Config with its default and its name in the environment.
+type budget struct {
+	env   string
+	field string
+	value *int
+	or    int
+}
+
+func (c *Config) budgets() []budget {
+	return []budget{
+		{"SNAPSHOT_FLUSH_BATCH_SIZE", "Flush.FlushBatchSize", &c.Flush.FlushBatchSize,
+			snapshot.DefaultFlushBatchSize},
+		{"HYDRATE_MAX_CONCURRENCY", "Runtime.HydrateConcurrency", &c.Runtime.HydrateConcurrency, 2},
+		{"HYDRATE_BATCH_SIZE", "Runtime.HydratePageSize", &c.Runtime.HydratePageSize, 100},
+		{"SNAPSHOT_MAX_BACKLOG", "Limits.Backlog", &c.Limits.Backlog, snapshot.DefaultBacklog},
+		{"SNAPSHOT_MAX_CACHED_ROWS", "Limits.Cached", &c.Limits.Cached, snapshot.DefaultCached},
+		{"MAX_QUEUED_EVENTS", "MaxQueuedEvents", &c.MaxQueuedEvents, 10_000},
+		{"MAX_PENDING_EVENTS_PER_SCOPE", "MaxPendingEvents", &c.MaxPendingEvents, 1_000},
+		{"MAX_PENDING_SCOPES", "MaxWarmScopes", &c.MaxWarmScopes, 1_000},
+		{"PENDING_DRAIN_BATCH", "DrainBatch", &c.DrainBatch, 500},
+		{"MAX_COLD_ROSTER_MEMBERS", "MaxRoster", &c.MaxRoster, 10_000},
+		{"MAX_HELD_MESSAGES_PER_SCOPE", "MaxHeld", &c.MaxHeld, 200},
+	}
+}
+
+// span is a duration of Config likewise.
+type span struct {
+	env   string
+	field string
+	value *time.Duration
+	or    time.Duration
+}
+
+func (c *Config) spans() []span {
+	return []span{
+		{"SNAPSHOT_FLUSH_INTERVAL", "Flush.FlushInterval", &c.Flush.FlushInterval,
+			snapshot.DefaultFlushInterval},
+		{"SNAPSHOT_FLUSH_RETRY", "Flush.FlushRetry", &c.Flush.FlushRetry,
+			snapshot.DefaultFlushRetry},
+		{"SNAPSHOT_FLUSH_TIMEOUT", "Flush.FlushTimeout", &c.Flush.FlushTimeout,
+			snapshot.DefaultFlushTimeout},
+		{"HYDRATE_RETRY", "Runtime.HydrateRetry", &c.Runtime.HydrateRetry, 5 * time.Second},
+	}
+}
+
+// EnvPrefix begins the name of every variable that FromEnv reads.
+const EnvPrefix = "TIDEMARK_UNREAD_RUNTIME_"
+
+// FromEnv fills the budgets of c that the environment sets; lookup is os.LookupEnv. A value that
+// is not a positive integer, or for a duration not a positive Go duration as "30s", is an error
+// that names its variable: it never becomes the default by itself.
+func (c *Config) FromEnv(lookup func(string) (string, bool)) error {
+	var bad []error
+	for _, b := range c.budgets() {
+		text, ok := lookup(EnvPrefix + b.env)
+		if !ok {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n <= 0 {
+			bad = append(bad, fmt.Errorf("%s%s is %q, must be a positive integer",
+				EnvPrefix, b.env, text))
+			continue
+		}
+		*b.value = n
+	}
+	for _, d := range c.spans() {
+		text, ok := lookup(EnvPrefix + d.env)
+		if !ok {
+			continue
+		}
+		n, err := time.ParseDuration(text)
+		if err != nil || n <= 0 {
+			bad = append(bad, fmt.Errorf("%s%s is %q, must be a positive duration like 30s",
+				EnvPrefix, d.env, text))
+			continue
+		}
+		*d.value = n
+	}
+	return errors.Join(bad...)
+}
+
+// WithDefaults returns c with a default for every budget that is zero, and refuses negative ones.
+func (c Config) WithDefaults() (Config, error) {
+	if c.Store == nil {
+		return c, errors.New("intake: Config.Store is required")
+	}
+	if c.Now == nil {
+		c.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, b := range c.budgets() {
+		if *b.value < 0 {
+			return c, fmt.Errorf("intake: Config.%s is %d, must be positive", b.field, *b.value)
+		}
+		if *b.value == 0 {
+			*b.value = b.or
+		}
+	}
+	for _, d := range c.spans() {
+		if *d.value < 0 {
+			return c, fmt.Errorf("intake: Config.%s is %v, must be positive", d.field, *d.value)
+		}
+		if *d.value == 0 {
+			*d.value = d.or
+		}
+	}
+	c.Flush.Store, c.Flush.Log = c.Store, c.Log
+	c.Runtime.Now, c.Runtime.Hints = c.Now, true
+	return c, nil
+}

@@ -1,0 +1,123 @@
+package unread
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tidemark-im/tidemark/internal/slab"
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// edges are the numbers at which a row changes its form: what a small counter, a word and the
+// wire can hold.
+var edges = []uint64{
+	0, 1, 2, 254, 255, 256, 1<<32 - 2, 1<<32 - 1, 1 << 32, 1<<32 + 1, readstate.MaxCounter - 1,
+	readstate.MaxCounter,
+}
+
+func edge(rng *rand.Rand) uint64 {
+	switch rng.IntN(4) {
+	case 0:
+		return edges[rng.IntN(len(edges))]
+	case 1:
+		return rng.Uint64N(300)
+	}
+	return 0 // as most numbers of most rows are
+}
+
+func randomRow(rng *rand.Rand) full {
+	var v numbers
+	for i := range v {
+		v[i] = edge(rng)
+	}
+	var f full
+	f.set(&v)
+	f.row.Joined, f.row.Visible = rng.IntN(2) == 0, rng.IntN(2) == 0
+	f.row.Manual.Set = rng.IntN(2) == 0
+	f.row.Level = readstate.Level(rng.IntN(4))
+	f.row.Follow = readstate.Follow(rng.IntN(3))
+	return f
+}
+
+// Every row comes back as it was stored, whatever its numbers, over whatever stood there before,
+// and stays on its list. Nothing is left of rows that are forgotten.
+func TestRowsComeBackAsStored(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	r := newRows(new(slab.Memory))
+	x := r.take(16, 1)
+	var want [16]full
+	for i := range int32(16) {
+		r.store(x.at+i, &want[i])
+	}
+	wide := 0
+	for range 200_000 {
+		i := rng.Int32N(16)
+		e := x.at + i
+		r.hot.At(e).place(spot(rng.IntN(4)), uint8(rng.IntN(generations)))
+		before := r.hotAt(e)
+		want[i] = randomRow(rng)
+		r.store(e, &want[i])
+		after := r.hotAt(e)
+		if before.spot() != after.spot() || before.gen() != after.gen() {
+			t.Fatalf("a row moved from list %d/%d to %d/%d",
+				before.spot(), before.gen(), after.spot(), after.gen())
+		}
+		if after.cold != none && *r.cold.At(after.cold)&coldWide != 0 {
+			wide++
+		}
+		for j := range want {
+			if got := r.load(x.at + int32(j)); got != want[j] {
+				t.Fatalf("stored %+v\nloaded %+v", want[j], got)
+			}
+		}
+	}
+	if wide == 0 {
+		t.Error("no number needed more than a word")
+	}
+	for i := range int32(16) {
+		r.forget(x.at + i)
+	}
+	if r.cold.Used() != 0 {
+		t.Errorf("%d bytes of cold records are left", r.cold.Used())
+	}
+}
+
+// An ordinary row, of a member who joined late, wrote a little and read on, has no cold record;
+// 2^32 - 1 is the last revision that it can have without one.
+func TestOrdinaryRowsAreHotAlone(t *testing.T) {
+	r := newRows(new(slab.Memory))
+	x := r.take(1, 1)
+	row := func(read readstate.Revision) full {
+		var f full
+		f.row = readstate.Row{
+			Joined: true, Visible: true, Epoch: 1, Effective: 70, Read: read,
+			Point: readstate.Point{E: read, AuthorRank: 3, OwnRemoved: 255, Direct: 255},
+		}
+		f.writer.AuthorHead, f.stateLSN = 1<<32-1, 1<<32-1
+		return f
+	}
+	for read, cold := range map[readstate.Revision]bool{
+		70: false, 1<<32 - 1: false, 1 << 32: true,
+	} {
+		f := row(read)
+		r.store(x.at, &f)
+		if got := r.hotAt(x.at).cold != none; got != cold {
+			t.Errorf("read up to %d: a cold record %t", read, got)
+		}
+	}
+	for _, change := range []func(*full){
+		func(f *full) { f.row.Point.Direct = 256 },
+		func(f *full) { f.row.Point.OwnRemoved = 256 },
+		func(f *full) { f.stateLSN = 1 << 32 },
+		func(f *full) { f.row.Point.E-- },
+		func(f *full) { f.row.Epoch = 2 },
+		func(f *full) { f.row.Until = 1 },
+	} {
+		f := row(70)
+		change(&f)
+		r.store(x.at, &f)
+		if r.hotAt(x.at).cold == none || r.load(x.at) != f {
+			t.Errorf("%+v has no cold record", f)
+		}
+	}
+}

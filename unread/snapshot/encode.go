@@ -1,0 +1,239 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// ErrDamaged reports a row that no program of ours can have written.
+var ErrDamaged = errors.New("damaged snapshot row")
+
+// visibilities are the words of a member's row, by joined and visible.
+var visibilities = map[string][2]bool{
+	"visible": {true, true}, "invisible": {true, false},
+	"left": {false, true}, "left invisible": {false, false},
+}
+
+// The words of a frontier.
+const (
+	frontierOpen     = "open"
+	frontierArchived = "archived"
+	// frontierLevel stands where a member's row has its level.
+	frontierLevel = "frontier"
+)
+
+func visibilityOf(r *readstate.Row) string {
+	word := "left"
+	if r.Joined {
+		word = "visible"
+		if !r.Visible {
+			word = "invisible"
+		}
+	} else if !r.Visible {
+		word = "left invisible"
+	}
+	return word
+}
+
+func notificationOf(n readstate.Notification) string {
+	if n.Until == 0 {
+		return n.Level.String()
+	}
+	return n.Level.String() + " until " + strconv.FormatInt(n.Until, 10)
+}
+
+func parseNotification(s string) (n readstate.Notification, err error) {
+	word, until, ends := strings.Cut(s, " until ")
+	level, ok := readstate.ParseLevel(word)
+	if ends && ok {
+		n.Until, err = strconv.ParseInt(until, 10, 64)
+		ok = err == nil && n.Until > 0
+	}
+	if !ok {
+		return n, fmt.Errorf("%w: notification state %q", ErrDamaged, s)
+	}
+	n.Level = level
+	return n, nil
+}
+
+// rowDetail is what of a member's row has no column.
+type rowDetail struct {
+	Epoch       uint64 `json:"epoch,omitempty"`
+	ParentEpoch uint64 `json:"parentEpoch,omitempty"`
+	Follow      uint8  `json:"follow,omitempty"`
+	ManualFrom  uint64 `json:"manualFrom,omitempty"`
+	Version     uint64 `json:"version,omitempty"`
+	// The order in which cursors and effective points came.
+	Cursor uint64 `json:"cursor,omitempty"`
+}
+
+// frontierDetail is what of a scope has no column.
+type frontierDetail struct {
+	Type      string            `json:"type"`
+	Name      string            `json:"name,omitempty"`
+	Parent    readstate.ScopeID `json:"parent,omitempty"`
+	Root      string            `json:"root,omitempty"`
+	Shared    bool              `json:"shared,omitempty"`
+	Tags      []string          `json:"tags,omitempty"`
+	Active    bool              `json:"active,omitempty"`
+	Thinking  bool              `json:"thinking,omitempty"`
+	Seq       readstate.Seq     `json:"seq,omitempty"`
+	Latest    string            `json:"latest,omitempty"`
+	LatestAt  int64             `json:"latestAt,omitempty"`
+	ActiveAt  int64             `json:"activeAt,omitempty"`
+	Replies   uint64            `json:"replies,omitempty"`
+	Removed   string            `json:"removed,omitempty"`
+	Everyone  string            `json:"everyone,omitempty"`
+	Since     uint64            `json:"since,omitempty"`
+	Baselined bool              `json:"baselined,omitempty"`
+}
+
+func encodeJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // numbers and strings always have a JSON form
+	}
+	if string(text) == "{}" {
+		return ""
+	}
+	return string(text)
+}
+
+func decodeJSON(text string, v any) error {
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		return fmt.Errorf("%w: detail: %w", ErrDamaged, err)
+	}
+	return nil
+}
+
+// whole refuses numbers that no row can hold.
+func whole(numbers ...int64) error {
+	for i, n := range numbers {
+		if n < 0 || n > readstate.MaxCounter {
+			return fmt.Errorf("%w: number %d is %d", ErrDamaged, i, n)
+		}
+	}
+	return nil
+}
+
+func (g *Generations) whole() error {
+	return whole(g.Roster, g.Message, g.Activity, g.Membership, g.Notification, g.Manual, g.Rewind)
+}
+
+func (r *Ranks) whole() error {
+	return whole(r.E, r.AuthorAt, r.PrincipalAt, r.OwnRemoved, r.OwnEveryone, r.Direct, r.Targets,
+		r.SignalAt, r.ActorAt, r.ActivityTargets, r.Head, r.Floor, r.SignalHead, r.AuthorHead,
+		r.PrincipalHead, r.ActorHead)
+}
+
+// check refuses what holds of no row, a frontier or a member's.
+func (r *Row) check() error {
+	err := whole(r.MessageUnread, r.ActivityUnread, r.MessageRead, r.ActivityRead,
+		r.EffectiveFrom, r.MessageAccounted, r.ActivityAccounted)
+	if err == nil {
+		err = r.Generations.whole()
+	}
+	if err == nil && r.Ranks != nil {
+		err = r.Ranks.whole()
+	}
+	if err == nil && (r.ManualUnread < 0 || r.ManualUnread > 1) {
+		err = fmt.Errorf("%w: manual unread %d", ErrDamaged, r.ManualUnread)
+	}
+	if err == nil && r.TaskFormat != nil && *r.TaskFormat != 0 {
+		err = fmt.Errorf("%w: task format %d is unknown", ErrDamaged, *r.TaskFormat)
+	}
+	return err
+}
+
+// decodeMember reads the facts of a member's row, whoever wrote it. Where ranks are missing the
+// point is left to the caller, who knows the scope.
+func decodeMember(r *Row) (row readstate.Row, w readstate.Writer, err error) {
+	if err = r.check(); err != nil {
+		return row, w, err
+	}
+	seen, ok := visibilities[r.Visibility]
+	if !ok {
+		return row, w, fmt.Errorf("%w: visibility %q", ErrDamaged, r.Visibility)
+	}
+	row.Joined, row.Visible = seen[0], seen[1]
+	if row.Notification, err = parseNotification(r.Notification); err != nil {
+		return row, w, err
+	}
+	d := rowDetail{Epoch: 1}
+	if err = decodeJSON(r.Detail, &d); err != nil {
+		return row, w, err
+	}
+	if d.Follow > uint8(readstate.FollowStopped) || d.ManualFrom > readstate.MaxCounter {
+		return row, w, fmt.Errorf("%w: detail %q", ErrDamaged, r.Detail)
+	}
+	row.Epoch, row.ParentEpoch, row.Follow = d.Epoch, d.ParentEpoch, readstate.Follow(d.Follow)
+	row.Effective = readstate.Revision(r.EffectiveFrom)
+	row.Read = readstate.Revision(r.MessageRead)
+	row.Manual = readstate.Manual{
+		Set: r.ManualUnread == 1, From: readstate.Revision(d.ManualFrom), Version: d.Version,
+	}
+	row.Activity.Read = readstate.Seq(r.ActivityRead)
+	row.Serving = readstate.Hint
+	if k := r.Ranks; k != nil {
+		row.Point = readstate.Point{
+			E: readstate.Revision(k.E), AuthorRank: uint64(k.AuthorAt),
+			PrincipalRank: uint64(k.PrincipalAt), OwnRemoved: uint64(k.OwnRemoved),
+			OwnEveryone: uint64(k.OwnEveryone), Direct: uint64(k.Direct),
+			Targets: uint64(k.Targets),
+		}
+		row.Activity.SignalAt, row.Activity.ActorAt = uint64(k.SignalAt), uint64(k.ActorAt)
+		row.Activity.Targets = uint64(k.ActivityTargets)
+		w = readstate.Writer{
+			AuthorHead: uint64(k.AuthorHead), PrincipalHead: uint64(k.PrincipalHead),
+			ActorHead: uint64(k.ActorHead),
+		}
+	}
+	return row, w, nil
+}
+
+// encodeMember is the inverse, with the values as of now.
+func encodeMember(
+	id readstate.MemberID, e *entry, f *frontier, v readstate.Values,
+) Row {
+	r, w := &e.row.Row, &e.row.Writer
+	p, a := &r.Point, &r.Activity
+	manual := int64(0)
+	if r.Manual.Set {
+		manual = 1
+	}
+	g := e.gens
+	g.Roster, g.Message, g.Activity, g.Rewind = f.gens.Roster, f.gens.Message, f.gens.Activity,
+		f.gens.Rewind
+	return Row{
+		Member: id, Scope: f.info.ID,
+		MessageUnread: int64(v.Unread), ActivityUnread: int64(v.Activity), ManualUnread: manual,
+		MessageRead: int64(r.Read), ActivityRead: int64(a.Read), EffectiveFrom: int64(r.Effective),
+		MessageAccounted:  int64(f.ranks.Head),
+		ActivityAccounted: int64(f.ranks.LatestActivity),
+		Notification:      notificationOf(r.Notification), Visibility: visibilityOf(r),
+		Generations: g,
+		Ranks: &Ranks{
+			E: int64(p.E), AuthorAt: int64(p.AuthorRank), PrincipalAt: int64(p.PrincipalRank),
+			OwnRemoved: int64(p.OwnRemoved), OwnEveryone: int64(p.OwnEveryone),
+			Direct: int64(p.Direct), Targets: int64(p.Targets),
+			SignalAt: int64(a.SignalAt), ActorAt: int64(a.ActorAt), ActivityTargets: int64(a.Targets),
+			Head: int64(f.ranks.Head), Floor: int64(f.ranks.Floor),
+			SignalHead: int64(f.ranks.SignalHead),
+			AuthorHead: int64(w.AuthorHead), PrincipalHead: int64(w.PrincipalHead),
+			ActorHead: int64(w.ActorHead),
+		},
+		Detail: encodeJSON(rowDetail{
+			Epoch: r.Epoch, ParentEpoch: r.ParentEpoch, Follow: uint8(r.Follow),
+			ManualFrom: uint64(r.Manual.From), Version: r.Manual.Version, Cursor: e.cursor,
+		}),
+		IfAbsent: e.ifAbsent,
+	}
+}

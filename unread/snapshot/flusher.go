@@ -1,0 +1,133 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Flusher writes the backlog of books to the table, by interval and in batches, from one
+// goroutine of its own: nothing else writes there.
+type Flusher struct {
+	cfg   Config
+	books func() []*Book
+	after func(b *Book)
+
+	mu     sync.Mutex // one flush at a time
+	stop   context.CancelFunc
+	ctx    context.Context
+	worker sync.WaitGroup
+
+	flushes  atomic.Uint64
+	written  atomic.Uint64
+	failures atomic.Uint64
+}
+
+// NewFlusher starts the loop. Books returns the books there are; after, where it is not nil, is
+// called for each book of which something was written, without any lock.
+func NewFlusher(cfg Config, books func() []*Book, after func(b *Book)) (*Flusher, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	w := &Flusher{cfg: cfg, books: books, after: after}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	w.worker.Go(w.loop)
+	return w, nil
+}
+
+// Interval returns the time between two flushes.
+func (w *Flusher) Interval() time.Duration { return w.cfg.FlushInterval }
+
+// BatchSize returns how many rows one flush writes at most.
+func (w *Flusher) BatchSize() int { return w.cfg.FlushBatchSize }
+
+// FlushStats is what a flusher did.
+type FlushStats struct {
+	Flushes  uint64 // batches written
+	Rows     uint64 // rows written
+	Failures uint64 // batches that were not
+}
+
+// Stats returns what was done since the start.
+func (w *Flusher) Stats() FlushStats {
+	return FlushStats{w.flushes.Load(), w.written.Load(), w.failures.Load()}
+}
+
+// loop flushes once an interval. A failed flush is tried again sooner, with growing pauses.
+func (w *Flusher) loop() {
+	pause, retry := w.cfg.FlushInterval, w.cfg.FlushRetry
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := w.Flush(w.ctx); err == nil {
+			pause, retry = w.cfg.FlushInterval, w.cfg.FlushRetry
+		} else if w.ctx.Err() == nil {
+			w.cfg.Log.Warn("snapshot flush failed; the rows stay dirty", "retry", retry, "error", err)
+			pause = retry
+			retry = min(2*retry, max(w.cfg.FlushInterval, w.cfg.FlushRetry))
+		}
+		timer.Reset(pause)
+	}
+}
+
+// Flush writes what is dirty now, in batches, and leaves what becomes dirty meanwhile to the
+// next one. It is for the loop, an orderly stop and operators, never for a request.
+func (w *Flusher) Flush(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var failed []error
+	for _, b := range w.books() {
+		if err := w.flushBook(ctx, b); err != nil {
+			failed = append(failed, err) // one workspace keeps none of the others
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (w *Flusher) flushBook(ctx context.Context, b *Book) error {
+	for left := b.Backlog(); left > 0; {
+		batch := b.Take(min(left, w.cfg.FlushBatchSize))
+		if len(batch.Rows) == 0 {
+			return nil
+		}
+		left -= len(batch.Rows)
+		if err := w.write(ctx, batch.Rows); err != nil {
+			b.Failed(batch)
+			w.failures.Add(1)
+			return err
+		}
+		b.Done(batch)
+		w.flushes.Add(1)
+		w.written.Add(uint64(len(batch.Rows)))
+		if w.after != nil {
+			w.after(b)
+		}
+	}
+	return nil
+}
+
+func (w *Flusher) write(ctx context.Context, rows []Row) error {
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.FlushTimeout)
+	defer cancel()
+	return w.cfg.Store.Upsert(ctx, rows)
+}
+
+// Close ends the loop and flushes once more, as far as the context allows.
+func (w *Flusher) Close(ctx context.Context) error {
+	w.Abandon()
+	return w.Flush(ctx)
+}
+
+// Abandon ends the loop and writes nothing, as a crash would.
+func (w *Flusher) Abandon() {
+	w.stop()
+	w.worker.Wait()
+}

@@ -1,0 +1,350 @@
+package sqlsnap
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	sqlite "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+
+	"github.com/tidemark-im/tidemark/readstate"
+	"github.com/tidemark-im/tidemark/unread/snapshot"
+)
+
+// ErrOwned means that another process has the file open.
+var ErrOwned = errors.New("snapshots are owned by another process")
+
+//go:embed table.sql
+var table string
+
+const name = "member_scope_unread_runtime_snapshots"
+
+// detail is the column that this package adds to a table that lacks it.
+const detail = "rank_detail"
+
+// Options tunes a store.
+type Options struct {
+	// OnStatement observes every statement, for probes in tests; nil costs nothing.
+	OnStatement func(ctx context.Context, query string)
+}
+
+// Store is a SQLite file with snapshot rows. It is safe for concurrent use.
+type Store struct {
+	db     *sql.DB
+	probe  func(ctx context.Context, query string)
+	upsert *sql.Stmt
+	first  *sql.Stmt
+	page   *sql.Stmt
+
+	mu   sync.Mutex
+	only map[int]*sql.Stmt // by the number of scopes asked for
+}
+
+// OpenSQLite opens the file at path, making it and the table where there are none, and owns it
+// until Close.
+func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open snapshots: %w", err)
+	}
+	q := url.Values{}
+	// One connection holds the file's lock for good; a hint needs no sync per commit.
+	for _, p := range []string{
+		"busy_timeout(0)", "locking_mode(EXCLUSIVE)", "journal_mode(WAL)", "synchronous(NORMAL)",
+		"temp_store(MEMORY)",
+	} {
+		q.Add("_pragma", p)
+	}
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q.Encode()}
+	connector, err := sqlite.NewConnector(uri.String())
+	if err != nil {
+		return nil, fmt.Errorf("open snapshots %q: %w", path, err)
+	}
+	s := &Store{db: sql.OpenDB(connector), probe: o.OnStatement, only: map[int]*sql.Stmt{}}
+	s.db.SetMaxOpenConns(1)
+	s.db.SetMaxIdleConns(1)
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open snapshots %q: %w", path, owned(err)), s.db.Close())
+	}
+	return s, nil
+}
+
+func owned(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		if c := e.Code() & 0xff; c == sqlitelib.SQLITE_BUSY || c == sqlitelib.SQLITE_LOCKED {
+			return fmt.Errorf("%w: %w", ErrOwned, err)
+		}
+	}
+	return err
+}
+
+func (s *Store) observe(ctx context.Context, query string) {
+	if s.probe != nil {
+		s.probe(ctx, query)
+	}
+}
+
+func (s *Store) prepare(ctx context.Context) error {
+	// A write takes the lock that locking_mode keeps.
+	for _, query := range []string{"BEGIN IMMEDIATE", table, "COMMIT"} {
+		s.observe(ctx, query)
+		if _, err := s.db.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	var n int
+	has := "SELECT count(*) FROM pragma_table_info('" + name + "') WHERE name = '" + detail + "'"
+	s.observe(ctx, has)
+	if err := s.db.QueryRowContext(ctx, has).Scan(&n); err != nil {
+		return err
+	}
+	if n == 0 {
+		add := "ALTER TABLE " + name + " ADD COLUMN " + detail + " TEXT"
+		s.observe(ctx, add)
+		if _, err := s.db.ExecContext(ctx, add); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.upsert, err = s.db.PrepareContext(ctx, replace()); err != nil { //nolint:sqlclosecheck // Close closes it
+		return err
+	}
+	if s.first, err = s.db.PrepareContext(ctx, insert()+" ON CONFLICT DO NOTHING"); err != nil { //nolint:sqlclosecheck // likewise
+		return err
+	}
+	s.page, err = s.db.PrepareContext(ctx, selectWhere("scope_id > ? ORDER BY scope_id LIMIT ?")) //nolint:sqlclosecheck // likewise
+	return err
+}
+
+// Close releases the file.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := errors.Join(s.upsert.Close(), s.first.Close(), s.page.Close())
+	for _, p := range s.only {
+		err = errors.Join(err, p.Close())
+	}
+	return errors.Join(err, s.db.Close())
+}
+
+const keys = 3
+
+// columns are those that rows have here, the key first; values lists them in the same order.
+var columns = []string{
+	"workspace_id", "member_id", "scope_id",
+	"message_unread_count", "activity_unread_count", "manual_unread",
+	"last_message_read_seq", "last_activity_read_seq", "effective_from_seq",
+	"latest_message_accounted_seq", "latest_activity_accounted_seq",
+	"notification_state", "membership_visibility",
+	"scope_roster_generation", "scope_message_generation", "scope_activity_generation",
+	"membership_generation", "notification_generation", "manual_unread_generation",
+	"rewind_generation",
+	"e", "author_at_e", "principal_at_e", "own_removed_above_e", "own_everyone_above_e",
+	"direct_above_e", "targets_above_e", "signal_at", "actor_at", "activity_targets_above",
+	"head_revision", "floor_revision", "signal_head", "author_head", "principal_head", "actor_head",
+	detail, "updated_at",
+}
+
+func insert() string {
+	return "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
+}
+
+// replace leaves the Task columns alone: they are not among those named.
+func replace() string {
+	var set []string
+	for _, c := range columns[keys:] {
+		set = append(set, c+" = excluded."+c)
+	}
+	return insert() + " ON CONFLICT (" + strings.Join(columns[:keys], ", ") + ") DO UPDATE SET " +
+		strings.Join(set, ", ")
+}
+
+func id[T ~string](v T) []byte { return append(make([]byte, 0, len(v)), v...) }
+
+// Upsert implements snapshot.Store.
+func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("write snapshots: %w", err)
+	}
+	defer tx.Rollback()
+	for i := range rows {
+		stmt, text := s.upsert, replace
+		if rows[i].IfAbsent {
+			stmt, text = s.first, insert
+		}
+		if s.probe != nil {
+			s.probe(ctx, text())
+		}
+		if _, err := tx.StmtContext(ctx, stmt).ExecContext(ctx, values(&rows[i])...); err != nil { //nolint:sqlclosecheck // the transaction closes it
+			return fmt.Errorf("write snapshot of %q in %q: %w", rows[i].Member, rows[i].Scope, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("write snapshots: %w", err)
+	}
+	return nil
+}
+
+func values(r *snapshot.Row) []any {
+	g := &r.Generations
+	v := []any{
+		id(r.Workspace), id(r.Member), id(r.Scope),
+		r.MessageUnread, r.ActivityUnread, r.ManualUnread,
+		r.MessageRead, r.ActivityRead, r.EffectiveFrom, r.MessageAccounted, r.ActivityAccounted,
+		r.Notification, r.Visibility,
+		g.Roster, g.Message, g.Activity, g.Membership, g.Notification, g.Manual, g.Rewind,
+	}
+	for _, p := range places(r.Ranks) {
+		if r.Ranks == nil {
+			v = append(v, nil)
+		} else {
+			v = append(v, *p)
+		}
+	}
+	var text any
+	if r.Detail != "" {
+		text = r.Detail
+	}
+	return append(v, text, r.UpdatedAt)
+}
+
+// places are the rank columns in their order.
+func places(k *snapshot.Ranks) []*int64 {
+	if k == nil {
+		k = new(snapshot.Ranks)
+	}
+	return []*int64{
+		&k.E, &k.AuthorAt, &k.PrincipalAt, &k.OwnRemoved, &k.OwnEveryone, &k.Direct, &k.Targets,
+		&k.SignalAt, &k.ActorAt, &k.ActivityTargets, &k.Head, &k.Floor, &k.SignalHead,
+		&k.AuthorHead, &k.PrincipalHead, &k.ActorHead,
+	}
+}
+
+// maxOnly is how many scopes one statement asks for; more are asked for in turn.
+const maxOnly = 512
+
+// Load implements snapshot.Store.
+func (s *Store) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, error) {
+	var rows []snapshot.Row
+	if q.Only == nil {
+		err := s.load(ctx, &q, s.page, []any{id(q.After), int64(max(q.Limit, 0))}, &rows)
+		return rows, err
+	}
+	for only := range slices.Chunk(q.Only, maxOnly) {
+		args := make([]any, 1<<bits.Len(uint(len(only)-1)))
+		for i, o := range only {
+			args[i] = id(o) // what is left of the size are NULLs, which equal nothing
+		}
+		p, err := s.points(ctx, len(args)) //nolint:sqlclosecheck // Close closes it
+		if err == nil {
+			err = s.load(ctx, &q, p, args, &rows)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func selectWhere(where string) string {
+	return "SELECT scope_id, task_snapshot_format_version, " + strings.Join(columns[keys:], ", ") +
+		" FROM " + name + " WHERE workspace_id = ? AND member_id = ? AND " + where
+}
+
+// points returns the statement that asks for n scopes.
+func (s *Store) points(ctx context.Context, n int) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.only[n]; p != nil {
+		return p, nil
+	}
+	marks := strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
+	p, err := s.db.PrepareContext(ctx, selectWhere("scope_id IN ("+marks+")")) //nolint:sqlclosecheck // Close closes it
+	if err != nil {
+		return nil, fmt.Errorf("read snapshots: %w", err)
+	}
+	s.only[n] = p
+	return p, nil
+}
+
+func (s *Store) load(
+	ctx context.Context, q *snapshot.Query, p *sql.Stmt, args []any, into *[]snapshot.Row,
+) error {
+	if s.probe != nil {
+		where := "scope_id > ? ORDER BY scope_id LIMIT ?"
+		if p != s.page {
+			where = "scope_id IN (" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")"
+		}
+		s.probe(ctx, selectWhere(where))
+	}
+	found, err := p.QueryContext(ctx, append([]any{id(q.Workspace), id(q.Member)}, args...)...)
+	if err != nil {
+		return fmt.Errorf("read snapshots of %q: %w", q.Member, err)
+	}
+	defer found.Close()
+	for found.Next() {
+		row := snapshot.Row{Workspace: q.Workspace, Member: q.Member}
+		if err := scan(found, &row); err != nil {
+			return fmt.Errorf("read snapshots of %q: %w", q.Member, err)
+		}
+		*into = append(*into, row)
+	}
+	if err := found.Err(); err != nil {
+		return fmt.Errorf("read snapshots of %q: %w", q.Member, err)
+	}
+	return nil
+}
+
+// scan reads a row. Ranks are there if any of their columns is: what is missing among them then
+// is a damaged row's zero.
+func scan(found *sql.Rows, r *snapshot.Row) error {
+	var scope []byte
+	var format sql.NullInt64
+	var text sql.NullString
+	ranks := make([]sql.NullInt64, len(places(nil)))
+	g := &r.Generations
+	targets := []any{
+		&scope, &format, &r.MessageUnread, &r.ActivityUnread, &r.ManualUnread,
+		&r.MessageRead, &r.ActivityRead, &r.EffectiveFrom, &r.MessageAccounted,
+		&r.ActivityAccounted, &r.Notification, &r.Visibility,
+		&g.Roster, &g.Message, &g.Activity, &g.Membership, &g.Notification, &g.Manual, &g.Rewind,
+	}
+	for i := range ranks {
+		targets = append(targets, &ranks[i])
+	}
+	err := found.Scan(append(targets, &text, &r.UpdatedAt)...)
+	if err != nil && scope == nil {
+		return err
+	}
+	r.Scope, r.Detail = readstate.ScopeID(scope), text.String
+	if err != nil {
+		// A column holds what is no number: one damaged row is no reason to lose a page.
+		r.MessageUnread = -1
+		return nil
+	}
+	if format.Valid {
+		r.TaskFormat = &format.Int64
+	}
+	k := new(snapshot.Ranks)
+	for i, p := range places(k) {
+		if *p = ranks[i].Int64; ranks[i].Valid {
+			r.Ranks = k
+		}
+	}
+	return nil
+}

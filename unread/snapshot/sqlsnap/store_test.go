@@ -1,0 +1,248 @@
+package sqlsnap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-im/tidemark/readstate"
+	"github.com/tidemark-im/tidemark/unread/snapshot"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := OpenSQLite(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// full is a row in which every column differs from every other.
+func full(member readstate.MemberID, scope readstate.ScopeID) snapshot.Row {
+	n := int64(10)
+	next := func() int64 { n++; return n }
+	r := snapshot.Row{
+		Workspace: "w", Member: member, Scope: scope,
+		MessageUnread: next(), ActivityUnread: next(), ManualUnread: 1, MessageRead: next(),
+		ActivityRead: next(), EffectiveFrom: next(), MessageAccounted: next(),
+		ActivityAccounted: next(), Notification: "mentions until 7", Visibility: "invisible",
+		Generations: snapshot.Generations{
+			Roster: next(), Message: next(), Activity: next(), Membership: next(),
+			Notification: next(), Manual: next(), Rewind: next(),
+		},
+		Ranks: new(snapshot.Ranks), Detail: `{"epoch":2}`, UpdatedAt: next(),
+	}
+	for _, p := range places(r.Ranks) {
+		*p = next()
+	}
+	return r
+}
+
+func same(a, b snapshot.Row) bool {
+	x, y := a.Ranks, b.Ranks
+	if (x == nil) != (y == nil) || x != nil && *x != *y || (a.TaskFormat == nil) != (b.TaskFormat == nil) {
+		return false
+	}
+	a.Ranks, b.Ranks, a.TaskFormat, b.TaskFormat = nil, nil, nil, nil
+	return a == b
+}
+
+func load(t *testing.T, s *Store, q snapshot.Query) []snapshot.Row {
+	t.Helper()
+	q.Workspace = "w"
+	rows, err := s.Load(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// covers: RT-253 RT-255 RT-256 RT-257 RT-258 RT-259 RT-261 RT-287
+func TestRowsComeBack(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "snap.db"))
+	a, front, old := full("a", "s1"), full("", "s1"), full("b", "s1")
+	old.Ranks, old.Detail = nil, ""
+	if err := s.Upsert(t.Context(), []snapshot.Row{a, front, old}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []snapshot.Row{a, front, old} {
+		rows := load(t, s, snapshot.Query{Member: want.Member, Only: []readstate.ScopeID{"s1", "s2"}})
+		if len(rows) != 1 || !same(rows[0], want) {
+			t.Errorf("got %+v\nwant %+v", rows, want)
+		}
+	}
+	b := a
+	b.MessageUnread, b.UpdatedAt, b.Ranks = 99, 1000, &snapshot.Ranks{E: 5}
+	first := full("a", "s1")
+	first.IfAbsent, first.MessageUnread = true, 1
+	if err := s.Upsert(t.Context(), []snapshot.Row{b, first}); err != nil {
+		t.Fatal(err)
+	}
+	if rows := load(t, s, snapshot.Query{Member: "a", Limit: 9}); len(rows) != 1 || !same(rows[0], b) {
+		t.Errorf("an upsert left %+v", rows)
+	}
+}
+
+// covers: RT-280 RT-281
+func TestPages(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "snap.db"))
+	hostile := []readstate.ScopeID{"", "%", "a b", "s'--", "Z", "a", "ä", "日本", "\x7f", "a\xff"}
+	var rows []snapshot.Row
+	for _, id := range hostile[1:] {
+		rows = append(rows, full("m", id), full("n", id))
+	}
+	if err := s.Upsert(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	var got []readstate.ScopeID
+	q := snapshot.Query{Member: "m", Limit: 2}
+	for {
+		page := load(t, s, q)
+		if len(page) > 2 {
+			t.Fatalf("a page of %d rows", len(page))
+		}
+		for _, r := range page {
+			got = append(got, r.Scope)
+		}
+		if len(page) < 2 {
+			break
+		}
+		q.After = page[1].Scope
+	}
+	want := slices.Sorted(slices.Values(hostile[1:]))
+	if !slices.Equal(got, want) {
+		t.Errorf("pages gave %q, want %q", got, want)
+	}
+	var many []readstate.ScopeID
+	for i := range 1200 {
+		many = append(many, readstate.ScopeID(fmt.Sprint("x", i)))
+	}
+	if rows := load(t, s, snapshot.Query{Member: "m", Only: append(many, "Z")}); len(rows) != 1 {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+// Every load is a search by the primary key.
+// covers: RT-280
+func TestPlans(t *testing.T) {
+	var queries []string
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "snap.db"), Options{
+		OnStatement: func(_ context.Context, q string) { queries = append(queries, q) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	load(t, s, snapshot.Query{Member: "m", Limit: 5})
+	load(t, s, snapshot.Query{Member: "m", Only: []readstate.ScopeID{"a", "b"}})
+	n := 0
+	for _, q := range queries {
+		if !strings.HasPrefix(q, "SELECT scope_id") {
+			continue
+		}
+		n++
+		args := make([]any, strings.Count(q, "?"))
+		rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var id, parent, unused int
+			var plan string
+			if err := rows.Scan(&id, &parent, &unused, &plan); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(plan, "SEARCH") || !strings.Contains(plan, "PRIMARY KEY") {
+				t.Errorf("%s\nfor %s", plan, q)
+			}
+		}
+		rows.Close()
+	}
+	if n != 2 {
+		t.Errorf("%d loads", n)
+	}
+}
+
+// An upsert writes all or nothing.
+func TestAllOrNothing(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "snap.db"))
+	if _, err := s.db.ExecContext(t.Context(), `CREATE TRIGGER no BEFORE INSERT ON `+name+`
+		WHEN NEW.scope_id = x'6261' BEGIN SELECT RAISE(ABORT, 'no'); END`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Upsert(t.Context(), []snapshot.Row{full("a", "ok"), full("a", "ba")}); err == nil {
+		t.Fatal("no failure")
+	}
+	if rows := load(t, s, snapshot.Query{Member: "a", Limit: 9}); len(rows) > 0 {
+		t.Errorf("%d rows of a failed upsert", len(rows))
+	}
+}
+
+// What no program of ours knows of a row's Task columns stays, and makes the row unusable.
+// covers: RT-260 RT-289 RT-316
+func TestTaskColumnsStay(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "snap.db"))
+	if err := s.Upsert(t.Context(), []snapshot.Row{full("a", "s")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.ExecContext(t.Context(), `UPDATE `+name+
+		` SET task_snapshot_format_version = 999, task_snapshot_json = '{"n":1}'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Upsert(t.Context(), []snapshot.Row{full("a", "s")}); err != nil {
+		t.Fatal(err)
+	}
+	rows := load(t, s, snapshot.Query{Member: "a", Limit: 9})
+	if len(rows) != 1 || rows[0].TaskFormat == nil || *rows[0].TaskFormat != 999 {
+		t.Fatalf("%+v", rows)
+	}
+	var text string
+	if err := s.db.QueryRowContext(t.Context(), `SELECT task_snapshot_json FROM `+name).Scan(&text); err != nil || text != `{"n":1}` {
+		t.Errorf("%q %v", text, err)
+	}
+}
+
+// covers: RT-337
+func TestDamagedColumns(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "snap.db"))
+	if err := s.Upsert(t.Context(), []snapshot.Row{full("a", "s"), full("a", "t")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.ExecContext(t.Context(), `UPDATE `+name+
+		` SET message_unread_count = 'many' WHERE scope_id = x'73'`); err != nil {
+		t.Fatal(err)
+	}
+	rows := load(t, s, snapshot.Query{Member: "a", Limit: 9})
+	if len(rows) != 2 || rows[0].MessageUnread != -1 || rows[1].MessageUnread != full("a", "t").MessageUnread {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// covers: RT-007
+func TestOneOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snap.db")
+	s := open(t, path)
+	if _, err := OpenSQLite(t.Context(), path, Options{}); !errors.Is(err, ErrOwned) {
+		t.Fatalf("a second owner: %v", err)
+	}
+	if err := s.Upsert(t.Context(), []snapshot.Row{full("a", "s")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, path)
+	if rows := load(t, again, snapshot.Query{Member: "a", Limit: 1}); len(rows) != 1 {
+		t.Error("the row went with its owner")
+	}
+}
