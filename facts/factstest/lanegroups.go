@@ -17,6 +17,7 @@ var groupParts = []lanePart{
 	{"GroupsAreBounded", testGroupsAreBounded},
 	{"ManyGroups", testManyGroups},
 	{"ChainedAfterAFailure", testChainedAfterAFailure},
+	{"RepeatedWithoutAnID", testRepeatedWithoutAnID},
 	{"LoadFailsOnce", testLoadFailsOnce},
 	{"CallerGoneMeanwhile", testCallerGoneMeanwhile},
 	{"FencesInOrder", testFencesInOrder},
@@ -140,6 +141,52 @@ func testChainedAfterAFailure(t *testing.T, r *rig, _ *faulty) {
 	if got := posted(r.settled(t)); len(got) != 1 {
 		t.Errorf("told of %v", got)
 	}
+}
+
+// Once ids have been new for a while, a repeated post whose message id the lane has made is noticed
+// as it is written. It is answered all the same, and its neighbours do not notice; nor if the
+// commit of the group that runs again is refused, too.
+func testRepeatedWithoutAnID(t *testing.T, r *rig, f *faulty) {
+	r.channel(t)
+	ctx := t.Context()
+	unnamed := func(op string) facts.Post {
+		p := plain(op, "x")
+		p.MessageID = ""
+		return p
+	}
+	for round, fails := range []bool{false, true} {
+		var first facts.Receipt
+		for i := range 80 {
+			res, err := r.lane.Post(ctx, testWorkspace, unnamed(fmt.Sprint("p", round, i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 3 {
+				first = res
+			}
+		}
+		if fails {
+			f.nextCommit(func(tx facts.Tx) error { return refused(f, tx) })
+		}
+		b := r.lane.NewBatch(testWorkspace)
+		for _, op := range []string{"new", "p", "next"} {
+			if op == "p" {
+				b.Post(unnamed(fmt.Sprint("p", round, 3)))
+				continue
+			}
+			b.Post(unnamed(fmt.Sprint(op, round)))
+		}
+		res, err := b.Run(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res[0].Err != nil || res[1].Err != nil || res[2].Err != nil || !res[1].Receipt.Duplicate ||
+			res[1].Receipt.MessageID != first.MessageID || res[1].Receipt.Seq != first.Seq ||
+			res[2].Receipt.Seq != res[0].Receipt.Seq+1 {
+			t.Errorf("refused once more: %t, first %+v: %+v", fails, first, res)
+		}
+	}
+	r.settled(t)
 }
 
 // A statement that fails although nothing has been staged breaks the group all the same: it runs

@@ -17,6 +17,7 @@ var ruleParts = []lanePart{
 	{"RefusedAfterAChange", testRefusedAfterAChange},
 	{"NothingNew", testNothingNew},
 	{"OtherWorkspaceFenced", testOtherWorkspaceFenced},
+	{"FencedOneByOne", testFencedOneByOne},
 	{"TakenOverByAnotherLane", testTakenOverByAnotherLane},
 	{"RefusedInALostGroup", testRefusedInALostGroup},
 	{"WorkspaceLostAndUndone", testWorkspaceLostAndUndone},
@@ -201,6 +202,32 @@ func testOtherWorkspaceFenced(t *testing.T, r *rig, f *faulty) {
 	r.lane.Close()
 	if want := []forgotten{{"v", last}}; !slices.Equal(r.dropped, want) {
 		t.Errorf("forgotten are %v, want %v", r.dropped, want)
+	}
+}
+
+// A group that runs one by one may meet a refused fence, too.
+func testFencedOneByOne(t *testing.T, r *rig, f *faulty) {
+	r.channel(t)
+	f.refuse(r.key)
+	future := readstate.Revision(99)
+	bad := plain("bad", "x") // which breaks the group before it comes to its fence
+	bad.Author, bad.CreateMembers, bad.AdvanceCursor = "ghost", true, &future
+	b := r.lane.NewBatch(testWorkspace)
+	b.Post(plain("one", "x"))
+	b.Post(bad)
+	b.Post(plain("two", "x"))
+	res, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range res {
+		if !errors.Is(x.Err, facts.ErrNotOwner) {
+			t.Errorf("operation %d: %v", i, x.Err)
+		}
+	}
+	r.settled(t)
+	if len(r.dropped) != 1 {
+		t.Errorf("forgotten are %v", r.dropped)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread"
+	"github.com/tidemark-im/tidemark/unread/snapshot"
 )
 
 // A restart shows what the last flush knew, as a hint. What came after it is lost, and neither
@@ -32,6 +33,8 @@ func TestRestartServesTheLastFlush(t *testing.T) {
 	if n := b.f.Stats().PendingFrontiers; n != 1 {
 		t.Errorf("%d pending frontiers", n)
 	}
+	b.f.Runtime().Forget(space0, "b")
+	b.shows("b", "c", 3, unread.SnapshotServing)
 	// A cursor at the head leaves nothing to be unsure of.
 	b.tell(ReadCursorAdvanced{Scope: "c", Member: "b", Revision: 4})
 	b.shows("b", "c", 0, unread.Ready)
@@ -63,20 +66,22 @@ func TestNoRows(t *testing.T) {
 }
 
 // A change with an exact meaning changes what is shown at once, and makes its row dirty.
-// covers: RT-225 RT-230 RT-048
+// covers: RT-225 RT-230 RT-048 RT-261
 func TestExactChanges(t *testing.T) {
 	b := newBench(t, Config{})
 	b.tell(room("c", "a", "b")...)
 	b.tell(msg("c", 1, "a"))
 	b.flush()
 	b.store.written()
+	b.clock.Add(5)
 	b.tell(NotificationPolicyChanged{Scope: "c", Member: "b", Level: readstate.LevelNone})
 	b.shows("b", "c", 1, unread.Ready)
 	if dot, state := b.f.Runtime().HasUnread(space0, "b"); dot || state != unread.Ready {
 		t.Errorf("muted: %t %s", dot, state)
 	}
 	b.flush()
-	if rows := b.store.written(); len(rows) != 1 || rows[0].Member != "b" || rows[0].Notification != "none" {
+	if rows := b.store.written(); len(rows) != 1 || rows[0].Member != "b" || rows[0].Notification != "none" ||
+		rows[0].UpdatedAt != b.clock.Load() {
 		t.Errorf("%+v", rows)
 	}
 }
@@ -119,5 +124,53 @@ func TestResumeAcrossRestarts(t *testing.T) {
 	b.shows("b", "c", 1, unread.SnapshotServing)
 	if changes, err = b.f.Runtime().Changed(t.Context(), space0, "b", row.LSN); err != nil || !changes.Whole {
 		t.Fatalf("%+v %v", changes, err)
+	}
+}
+
+// After a restart nobody knows whether the head that was flushed is the scope's: a cursor there
+// settles nothing, until an event tells.
+// covers: RT-318 RT-320
+func TestHeadIsNotKnown(t *testing.T) {
+	b := newBench(t, Config{})
+	b.tell(room("c", "a", "b")...)
+	b.tell(msg("c", 1, "a"), msg("c", 2, "a"))
+	b.restart()
+	b.tell(ReadCursorAdvanced{Scope: "c", Member: "b", Revision: 2})
+	b.shows("b", "c", 0, unread.SnapshotServing)
+	b.tell(ReadCursorAdvanced{Scope: "c", Member: "b", Revision: 2, Head: 2})
+	b.shows("b", "c", 0, unread.Ready)
+	b.tell(msg("c", 3, "a"), ReadCursorAdvanced{Scope: "c", Member: "a", Revision: 3})
+	b.shows("a", "c", 0, unread.Ready)
+}
+
+// A row that is written and let go while a page is being read is not lost to the page.
+// covers: RT-353
+func TestPageDuringFlush(t *testing.T) {
+	cfg := Config{}
+	cfg.Limits.Cached = 1
+	b := newBench(t, cfg)
+	b.tell(room("c", "a", "b")...)
+	b.tell(room("d", "x", "y")...)
+	b.tell(msg("c", 1, "a"))
+	b.restart()
+	b.tell(ReadCursorAdvanced{Scope: "c", Member: "b", Revision: 1, Head: 1})
+	done := false
+	b.store.after = func(q snapshot.Query) {
+		if q.Member != "b" || done {
+			return
+		}
+		done = true
+		if err := b.f.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := b.f.Tell(space0, ManualUnreadSet{Scope: "d", Member: "x"}, ManualUnreadSet{Scope: "d", Member: "y"}); err != nil {
+			t.Error(err)
+		}
+		b.settle()
+		b.f.all()[0].book.Trim()
+	}
+	b.shows("b", "c", 0, unread.Ready)
+	if !done {
+		t.Error("no page was read")
 	}
 }

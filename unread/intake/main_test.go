@@ -29,7 +29,8 @@ type faulty struct {
 	*sqlsnap.Store
 	mu      sync.Mutex
 	failing bool
-	tamper  func(r *snapshot.Row) // rows as they are loaded
+	tamper  func(r *snapshot.Row)  // rows as they are loaded
+	after   func(q snapshot.Query) // called between a read of the table and its use
 	// strangers counts loads by others than the workers, and writes by others than the flusher.
 	strangers int
 	gate      chan struct{}    // where it is not nil, loads wait for it to be closed
@@ -68,6 +69,9 @@ func (s *faulty) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, er
 		if s.tamper != nil {
 			s.tamper(&rows[i])
 		}
+	}
+	if s.after != nil {
+		s.after(q)
 	}
 	return rows, err
 }
@@ -148,6 +152,12 @@ func (p *people) set(at uint64, scope readstate.ScopeID, members ...RosterMember
 		p.of = map[readstate.ScopeID][]RosterMember{}
 	}
 	p.of[scope], p.at = members, at
+}
+
+func (p *people) fail(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failing = on
 }
 
 func (p *people) asked() int {

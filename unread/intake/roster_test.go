@@ -255,7 +255,7 @@ func TestRosterRetries(t *testing.T) {
 			b.tell(msg(readstate.ScopeID(fmt.Sprint("s", i)), 1, "m00"))
 		}
 		roster.asked()
-		roster.failing = true
+		roster.fail(true)
 		if err := b.f.Tell(space0, msg("s9", 1, "m00")); err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestRosterRetries(t *testing.T) {
 		if n := roster.asked(); n != 1 || b.f.Stats().Retries != 2 {
 			t.Errorf("%d reads by the retry, %+v", n, b.f.Stats())
 		}
-		roster.failing = false
+		roster.fail(false)
 		pass(5 * time.Second)
 		b.shows("m01", "s9", 1, unread.Ready)
 		if n := roster.asked(); n != 1 {
@@ -278,4 +278,23 @@ func TestRosterRetries(t *testing.T) {
 			t.Errorf("%d reads for nobody", n)
 		}
 	})
+}
+
+// Who joins above the head comes in when the head gets there.
+// covers: RT-232
+func TestLateMembers(t *testing.T) {
+	roster := &people{}
+	roster.set(1, "c", append(crowd(2), RosterMember{ID: "z", EffectiveFrom: 4})...)
+	b := newBench(t, Config{Roster: roster})
+	b.tell(msg("c", 1, "m00"))
+	if row, err := b.row("z", "c"); err == nil {
+		t.Errorf("%+v", row)
+	}
+	b.tell(msg("c", 2, "m00"), msg("c", 3, "m00"))
+	b.shows("z", "c", 0, unread.Ready)
+	b.tell(msg("c", 4, "m00"))
+	b.shows("z", "c", 1, unread.Ready)
+	if n := b.f.Stats().Runtime.Alarms; n > 0 {
+		t.Errorf("%d alarms", n)
+	}
 }

@@ -342,3 +342,34 @@ func TestBacklogOverBudget(t *testing.T) {
 	b.restart()
 	b.shows("m9", "c", 1, unread.SnapshotServing)
 }
+
+// A dropped event that leaves no gap of revisions withholds what was exact, too.
+// covers: RT-087 RT-429
+func TestDroppedEditIsALoss(t *testing.T) {
+	cfg := Config{MaxPendingEvents: 1}
+	cfg.Limits.Cached = 1
+	b := newBench(t, cfg)
+	for _, ev := range append(room("c", "a", "b"), msg("c", 1, "a")) {
+		b.tell(ev)
+	}
+	b.shows("b", "c", 1, unread.Ready)
+	b.flush()
+	b.f.all()[0].book.Trim()
+	gate := make(chan struct{})
+	b.store.mu.Lock()
+	b.store.gate = gate
+	b.store.mu.Unlock()
+	edit := MessageEdited{Scope: "c", Was: MessageFacts{Revision: 1, Author: "a"}, Mentions: []readstate.MemberID{"b"}}
+	if err := b.f.Tell(space0, edit, edit); err != nil {
+		t.Fatal(err)
+	}
+	b.store.mu.Lock()
+	b.store.gate = nil
+	b.store.mu.Unlock()
+	close(gate)
+	b.settle()
+	b.hides("b", "c", unread.Stale)
+	if s := b.f.Stats(); s.DroppedEvents != 1 || s.PendingFrontiers != 1 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -120,8 +120,11 @@ func (s *space) hide(sc *scope, ev Event) {
 	}
 	key := snapshot.Key{Scope: sc.key, Member: s.names.MemberKey(member)}
 	s.hidden[key]++
-	s.lsn++ // the book stays as it is: only memory forgets
-	s.toRuntime([]readstate.Event{readstate.RowGoneEvent{Scope: key.Scope, Member: key.Member}})
+	s.lsn++ // what the book knows stays as it is: only memory forgets
+	gone := readstate.RowGoneEvent{Scope: key.Scope, Member: key.Member}
+	if out, err := s.book.Apply(s.lsn, nil); err == nil {
+		s.toRuntime(append(out, gone))
+	}
 }
 
 // wait puts an event at the end of its scope's queue and sees to it that what it needs is read.

@@ -1,0 +1,353 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/tidemark-im/tidemark/internal/bench"
+	"github.com/tidemark-im/tidemark/internal/bench/fanout"
+	"github.com/tidemark-im/tidemark/readstate"
+	"github.com/tidemark-im/tidemark/unread"
+)
+
+// runCrowd measures what needs many read states in memory.
+func runCrowd(ctx context.Context, r *bench.Run) error {
+	members := bench.Pick(r.Scale, 150, 25_000, 250_000)
+	channels := bench.Pick(r.Scale, 499, 20_011, 20_011)
+	head := bench.Pick(r.Scale, readstate.Revision(50), 1000, 1000)
+	empty := collections(r.Rounds)
+	before := resident()
+	c, err := newCrowd(members, channels, head)
+	if err != nil {
+		return err
+	}
+	defer c.runtime.Close()
+	if err := c.load(ctx, r); err != nil {
+		return err
+	}
+	after := resident()
+	c.size(r, before, after)
+	if err := c.collect(ctx, r, empty); err != nil {
+		return err
+	}
+	if err := c.read(ctx, r); err != nil {
+		return err
+	}
+	if err := c.disturb(ctx, r); err != nil { // last: now nobody has read everything any more
+		return err
+	}
+	return c.verify(ctx, r, 1, 2, members/2|1, members-1)
+}
+
+// memory is what the process holds.
+type memory struct {
+	resident uint64 // of the process, 0 where the system does not tell
+	heap     uint64 // of the Go heap, in use
+}
+
+func resident() memory {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return memory{bench.ResidentBytes(), m.HeapAlloc}
+}
+
+// size reports what a read state takes. Everything is included that the process holds more than
+// before: rows, indexes, lists, scopes, and the dictionaries of ids.
+func (c *crowd) size(r *bench.Run, before, after memory) {
+	f := r.Figure(bytesState)
+	states := float64(c.members) * crowdScopes
+	held := float64(after.resident) - float64(before.resident)
+	if after.resident == 0 {
+		f.Skip("this system does not tell how much memory a process has")
+		return
+	}
+	f.Note("%d read states: %d members of %d channels each, %d channels, one row in ten with a "+
+		"side record. Loaded once, so that all rounds show one value. Counted is the growth of "+
+		"the resident memory of the whole process after a full collection.",
+		c.members*crowdScopes, c.members, crowdScopes, c.channels)
+	own := c.runtime.Stats()
+	for range r.Rounds {
+		f.Add("rows, members, scopes and texts by the runtime's own account, per state", bench.Bytes,
+			float64(own.Bytes)/states)
+		f.Add("free places of theirs included, per state", bench.Bytes,
+			float64(own.ReservedBytes)/states)
+		f.Add("resident, per state", bench.Bytes, held/states)
+		f.Add("Go heap, per state", bench.Bytes, (float64(after.heap)-float64(before.heap))/states)
+		f.Add("resident in all", bench.Bytes, held)
+		f.Hold(held / states)
+	}
+}
+
+// collections forces full garbage collections and returns how long each took.
+func collections(n int) []float64 {
+	took := make([]float64, n)
+	for i := range took {
+		took[i] = float64(collection())
+	}
+	return took
+}
+
+// collection forces a full garbage collection of a heap that was just collected.
+func collection() time.Duration {
+	runtime.GC()
+	start := time.Now()
+	runtime.GC()
+	return time.Since(start)
+}
+
+// collect measures forced collections with the crowd alone, and with a baseline beside it that
+// is made and dropped in every round.
+func (c *crowd) collect(ctx context.Context, r *bench.Run, empty []float64) error {
+	f, b := r.Figure(gcResident), r.Figure(gcBaseline)
+	if !r.Wants(gcResident) && !r.Wants(gcBaseline) {
+		return nil
+	}
+	counters := min(c.members, baselineMembers)
+	f.Note("%d read states are resident. The collections without were made before they were "+
+		"loaded, in the same process.", c.members*crowdScopes)
+	b.Note("%d read states against %d counters.", c.members*crowdScopes, counters*crowdScopes)
+	return r.Each(ctx, func(_ context.Context, round int) error {
+		ours, again := float64(collection()), float64(collection())
+		f.Add("without read states", bench.Nanoseconds, empty[round])
+		f.Add("with read states", bench.Nanoseconds, ours)
+		f.Hold(ours / empty[round])
+		f.HoldControl(again / ours)
+		if !r.Wants(gcBaseline) {
+			return nil
+		}
+		all := c.baseline(counters)
+		theirs := float64(collection())
+		runtime.KeepAlive(all)
+		b.Add("Tidemark", bench.Nanoseconds, ours)
+		b.Add("fan-out", bench.Nanoseconds, theirs)
+		b.Hold(theirs / ours)
+		b.HoldControl(again / ours)
+		return nil
+	})
+}
+
+// baselineMembers is how many members of crowdScopes channels the baseline has at most, 5 million
+// counters: more would not fit beside the crowd.
+const baselineMembers = 25_000
+
+// baseline holds counters for the first members of the crowd in the same channels.
+func (c *crowd) baseline(members int) *fanout.Counters {
+	all := fanout.New()
+	for m := range members {
+		id := string(c.id(m))
+		for n := range crowdScopes {
+			all.Join(string(c.names[c.channel(m, n)]), id)
+		}
+	}
+	return all
+}
+
+// gcEvery is how often a collection is forced on a process that is measured.
+const gcEvery = 300 * time.Millisecond
+
+// forcing runs fn while collections are forced.
+func forcing(fn func() error) error {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(gcEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				runtime.GC()
+			case <-stop:
+				return
+			}
+		}
+	}()
+	err := fn()
+	close(stop)
+	<-ended
+	return err
+}
+
+// disturb measures updates in an open loop, with and without forced collections, and a loop that
+// does nothing in both ways.
+func (c *crowd) disturb(ctx context.Context, r *bench.Run) error {
+	if !r.Wants(gcService) && !r.Wants(gcResponse) {
+		return nil
+	}
+	const every = 500 * time.Microsecond
+	n := bench.Pick(r.Scale, 100, 8_000, 20_000)
+	rng := rand.New(rand.NewPCG(5, 5))
+	update := func(int) error { return c.post(rng.IntN(c.channels)) }
+	loop := func(op func(int) error, force bool) (l bench.Latencies, err error) {
+		run := func() error { l, err = bench.OpenLoop(ctx, n, every, op); return err }
+		if force {
+			return l, forcing(run)
+		}
+		return l, run()
+	}
+	service, response := r.Figure(gcService), r.Figure(gcResponse)
+	for _, f := range []*bench.Figure{service, response} {
+		f.Note("%d messages in channels taken by chance, one every %v, %d read states resident. "+
+			"An operation's time begins when it was meant to start.", n, every, c.members*crowdScopes)
+	}
+	response.Note("The control is the idle loop with forced collections against the one without.")
+	return r.Each(ctx, func(context.Context, int) error {
+		calm, err1 := loop(update, false)
+		forced, err2 := loop(update, true)
+		idle, err3 := loop(bench.Idle, false)
+		idleForced, err4 := loop(bench.Idle, true)
+		again, err5 := loop(update, false)
+		if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+			return err
+		}
+		tail := func(v []time.Duration) float64 { return float64(bench.Quantile(v, 0.999)) }
+		middle := func(v []time.Duration) float64 { return float64(bench.Quantile(v, 0.5)) }
+		service.Add("median without collections", bench.Nanoseconds, middle(calm.Service))
+		service.Add("median with", bench.Nanoseconds, middle(forced.Service))
+		service.Add("p99.9 without collections", bench.Nanoseconds, tail(calm.Service))
+		service.Add("p99.9 with", bench.Nanoseconds, tail(forced.Service))
+		service.Add("p99.9 of an idle loop with", bench.Nanoseconds, tail(idleForced.Service))
+		service.Hold(tail(forced.Service) / tail(calm.Service))
+		service.HoldControl(tail(again.Service) / tail(calm.Service))
+		response.Add("p99.9 without collections", bench.Nanoseconds, tail(calm.Response))
+		response.Add("p99.9 with", bench.Nanoseconds, tail(forced.Response))
+		response.Add("p99.9 of an idle loop without", bench.Nanoseconds, tail(idle.Response))
+		response.Add("p99.9 of an idle loop with", bench.Nanoseconds, tail(idleForced.Response))
+		response.Add("by the idle loop with", bench.Times,
+			tail(forced.Response)/tail(idleForced.Response))
+		response.Hold(tail(forced.Response) / tail(idle.Response))
+		response.HoldControl(tail(idleForced.Response) / tail(idle.Response))
+		return nil
+	})
+}
+
+// read measures counts and dots of members taken by chance.
+func (c *crowd) read(ctx context.Context, r *bench.Run) error {
+	if !r.Wants(countsBaseline) && !r.Wants(countsLoads) && !r.Wants(dotLookup) {
+		return nil
+	}
+	n := bench.Pick(r.Scale, 50, 2_000, 5_000)
+	few := min(c.members, baselineMembers)
+	theirs := c.baseline(few)
+	walk := newChase(bench.Pick(r.Scale, 64<<20, 1<<30, 2<<30))
+	names := make(map[string]bool, c.members)
+	for m := 0; m < c.members; m += 2 {
+		names[string(c.id(m))] = false
+	}
+	rng := rand.New(rand.NewPCG(8, 8))
+	base, loads := r.Figure(countsBaseline), r.Figure(countsLoads)
+	for _, f := range []*bench.Figure{base, loads} {
+		f.Note("%d members by chance out of %d in each round.", n, c.members)
+	}
+	base.Note("The baseline holds %d members, %d counters.", few, few*crowdScopes)
+	loads.Note("Loads walk %d MiB in an order by chance.", len(walk.next)>>18)
+	return r.Each(ctx, func(ctx context.Context, _ int) error {
+		ours, err1 := c.counts(ctx, pick(rng, n, c.members, 1, c.id))
+		load := mean(100*n, func(int) error { walk.walk(1); return nil })
+		other, err2 := countsOf(theirs, pick(rng, n, few, 1, c.id))
+		again, err3 := c.counts(ctx, pick(rng, n, c.members, 1, c.id))
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return err
+		}
+		for _, f := range []*bench.Figure{base, loads} {
+			f.Add("Tidemark, 200 counts", bench.Nanoseconds, ours)
+			f.HoldControl(again / ours)
+		}
+		base.Add("fan-out, 200 counts", bench.Nanoseconds, other)
+		base.Hold(other / ours)
+		loads.Add("one load", bench.Nanoseconds, load)
+		loads.Hold(ours / load)
+		return c.dots(r, pick(rng, n, c.members/2, 2, c.id), names)
+	})
+}
+
+// pick draws members by chance, of every step-th.
+func pick(
+	rng *rand.Rand, n, of, step int, id func(int) readstate.MemberID,
+) []readstate.MemberID {
+	drawn := make([]readstate.MemberID, n)
+	for i := range drawn {
+		drawn[i] = id(rng.IntN(of) * step)
+	}
+	return drawn
+}
+
+// mean returns what one of n calls takes, in nanoseconds; NaN never: errors are the caller's.
+func mean(n int, fn func(i int) error) float64 {
+	start := time.Now()
+	for i := range n {
+		if fn(i) != nil {
+			break
+		}
+	}
+	return float64(time.Since(start)) / float64(n)
+}
+
+func (c *crowd) counts(ctx context.Context, ids []readstate.MemberID) (float64, error) {
+	dst := make([]unread.Count, 0, crowdScopes)
+	var err error
+	took := mean(len(ids), func(i int) error {
+		dst, _, err = c.runtime.Counts(ctx, space, ids[i], dst[:0])
+		if err == nil && len(dst) != crowdScopes {
+			err = fmt.Errorf("%s has %d counts", ids[i], len(dst))
+		}
+		return err
+	})
+	return took, err
+}
+
+func countsOf(all *fanout.Counters, ids []readstate.MemberID) (float64, error) {
+	dst := make([]fanout.Count, 0, crowdScopes)
+	var err error
+	took := mean(len(ids), func(i int) error {
+		dst, _ = all.Counts(string(ids[i]), dst[:0])
+		if len(dst) != crowdScopes {
+			err = fmt.Errorf("%s has %d counters", ids[i], len(dst))
+		}
+		return err
+	})
+	return took, err
+}
+
+// dots measures hasUnread of members who have read everything.
+func (c *crowd) dots(r *bench.Run, ids []readstate.MemberID, names map[string]bool) error {
+	f := r.Figure(dotLookup)
+	if !r.Wants(dotLookup) {
+		return nil
+	}
+	for _, id := range ids {
+		if dot, state := c.runtime.HasUnread(space, id); dot || state != unread.Ready {
+			return fmt.Errorf("dot of %s, who has read everything: %t (%s)", id, dot, state)
+		}
+	}
+	ask := func() float64 {
+		return mean(len(ids), func(i int) error {
+			c.runtime.HasUnread(space, ids[i])
+			return nil
+		})
+	}
+	dot, again := ask(), ask()
+	found := 0
+	lookup := mean(len(ids), func(i int) error {
+		if names[string(ids[i])] {
+			found++
+		}
+		return nil
+	})
+	f.Note("%d members by chance out of %d who have read everything, each asked once before.",
+		len(ids), c.members/2)
+	f.Add("hasUnread", bench.Nanoseconds, dot)
+	f.Add("hasUnread again", bench.Nanoseconds, again)
+	f.Add("map lookup", bench.Nanoseconds, lookup)
+	f.Hold(dot / lookup)
+	f.HoldControl(again / dot)
+	if found > 0 {
+		return errors.New("the map says something else than it was told")
+	}
+	return nil
+}
