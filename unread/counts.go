@@ -2,6 +2,7 @@ package unread
 
 import (
 	"context"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -72,20 +73,30 @@ type glance struct {
 	unread    uint64
 	attention uint64
 	signals   uint64
+	level     readstate.Level // all, mentions or none
+	manual    bool
 	ok        bool
 }
 
-func (g *glance) count() Count {
-	return Count{
-		Scope: g.key, Unread: g.unread, Attention: g.attention,
-		ShownUnread: g.unread, Shown: g.shown(),
+// presented applies the level, as Standing.Present does to what counts.
+func (g *glance) presented() (unread uint64, shown bool) {
+	switch g.level {
+	case readstate.LevelNone:
+		return 0, false
+	case readstate.LevelMentions:
+		return g.attention, g.attention > 0 || g.manual
 	}
+	return g.unread, g.unread > 0 || g.signals > 0 || g.manual
 }
 
-func (g *glance) shown() bool { return g.unread > 0 || g.signals > 0 }
+func (g *glance) count() Count {
+	c := Count{Scope: g.key, Unread: g.unread, Attention: g.attention}
+	c.ShownUnread, c.Shown = g.presented()
+	return c
+}
 
-// glance evaluates most rows: one whose cold record has nothing that counts, of a member who
-// sees the scope at the level "all", in a plain scope. It is not ok for every other row, nor
+// glance evaluates most rows: one whose cold record has nothing that counts but its effective
+// point, of a member who sees the scope, in a plain scope. It is not ok for every other row, nor
 // where a term would be negative; evaluate decides then. It reads whole words only, so that it may
 // run without a lock; what it says holds if nothing changed meanwhile.
 func (st *state) glance(words *hotWords, s int32) glance {
@@ -96,11 +107,22 @@ func (st *state) glance(words *hotWords, s int32) glance {
 	}
 	kind := plainness(atomic.LoadUint32(&sc.plain))
 	h := words.hotOf()
-	if kind == notPlain || h.flags&plainMask != plainFlags || !st.rows.idle(h.cold) {
+	if kind == notPlain || h.flags&plainMask != plainFlags {
 		return g
 	}
+	e := plainE(uint64(h.read), uint64(h.effective))
+	if h.cold != none {
+		var idle bool
+		if e, idle = st.rows.idle(h.cold, e); !idle {
+			return g
+		}
+	}
+	if g.level = h.level(); g.level == readstate.LevelInherit {
+		g.level = readstate.LevelAll
+	}
+	g.manual = h.flags&flagManual != 0
 	head, floor := atomic.LoadUint64((*uint64)(&sc.head)), atomic.LoadUint64((*uint64)(&sc.floor))
-	base := max(plainE(uint64(h.read), uint64(h.effective)), floor)
+	base := max(e, floor)
 	own := uint64(h.authorHead) - uint64(h.authorRank) - uint64(h.ownRemoved)
 	g.unread = head - base - own
 	g.ok = own <= uint64(h.authorHead) && base+own <= head
@@ -110,20 +132,28 @@ func (st *state) glance(words *hotWords, s int32) glance {
 	return g
 }
 
-// What plain rows have in their flags: joined, visible, exact, no mark, and the level of a row that
-// inherits where there is nothing to inherit from, or "all".
+// What plain rows have in their flags: joined, visible and exact.
 const (
-	plainMask  = flagJoined | flagVisible | flagManual | 2<<levelShift | servingMask
+	plainMask  = flagJoined | flagVisible | servingMask
 	plainFlags = flagJoined | flagVisible
 )
 
 // idleFields do not enter the values of a channel's or dm's row.
 const idleFields = 1<<fieldStateLSN | 1<<fieldEpoch | 1<<fieldParentEpoch |
-	1<<fieldManualVersion | 1<<fieldActivityRead
+	1<<fieldManualFrom | 1<<fieldManualVersion | 1<<fieldActivityRead
 
-// idle reports that nothing in a cold record counts.
-func (r *rows) idle(cold int32) bool {
-	return cold == none || atomic.LoadUint32(r.cold.At(cold))&^idleFields&^coldWide == 0
+// idle reports that nothing in a cold record counts but the effective point, and returns that,
+// or the given one where the record has none.
+func (r *rows) idle(cold int32, e uint64) (uint64, bool) {
+	head := atomic.LoadUint32(r.cold.At(cold))
+	if head&^(idleFields|coldWide) == 0 {
+		return e, true
+	}
+	if head&^(idleFields|1<<fieldE) != 0 {
+		return e, false
+	}
+	at := cold + 1 + int32(bits.OnesCount32(head&(1<<fieldE-1)))
+	return uint64(atomic.LoadUint32(r.cold.At(at))), true
 }
 
 // plainness says whether the values of a scope's rows are ranks and nothing else: nothing in it
@@ -155,12 +185,11 @@ func (sc *scope) plainness() plainness {
 // value is what follows from a glance.
 func (g *glance) value() value {
 	var v value
-	v.standing.own = readstate.Standing{Joined: true, Visible: true, Level: readstate.LevelAll}
+	v.standing.own = readstate.Standing{
+		Joined: true, Visible: true, Level: g.level, Manual: g.manual,
+	}
 	v.standing.visible, v.standing.counts = true, true
 	v.values = readstate.Values{Unread: g.unread, Attention: g.attention, Activity: g.signals}
-	v.presented = readstate.Presented{Counts: true, Unread: g.unread, Shown: g.shown()}
-	if v.presented.Shown {
-		v.presented.Attention = g.attention
-	}
+	v.presented = v.standing.own.Present(true, v.values)
 	return v
 }

@@ -83,7 +83,7 @@ func (g *glimpse) hasUnread(id readstate.MemberID) (unread bool, result outcome)
 	}
 	g.st.checks.add(m)
 	row := g.st.glance(g.st.rows.hot.At(e), g.st.rows.scope(e))
-	if row.ok && row.shown() {
+	if _, shown := row.presented(); row.ok && shown {
 		return true, answered
 	}
 	return false, unable

@@ -139,6 +139,13 @@ func (r *Runtime) merge(
 	mb.gone = max(mb.gone, from.gone)
 	slots := st.mergeScopes(side)
 	x := from.run()
+	lacking := int32(0)
+	for e := x.at; e < x.at+x.n; e++ {
+		if st.entryOf(m, slots[side.rows.scope(e)]) == none {
+			lacking++
+		}
+	}
+	st.reserve(m, lacking)
 	for e := x.at; e < x.at+x.n; e++ {
 		st.mergeRow(side, e, m, slots, told)
 	}

@@ -292,10 +292,10 @@ func (r *rows) freeze(old int32, mask uint32, v *numbers) int32 {
 	words = words[1:]
 	for m := mask; m != 0; m &= m - 1 {
 		x := v[bits.TrailingZeros32(m)]
-		words[0] = uint32(x)
+		atomic.StoreUint32(&words[0], uint32(x))
 		words = words[1:]
 		if head&coldWide != 0 {
-			words[0] = uint32(x >> 32)
+			atomic.StoreUint32(&words[0], uint32(x>>32))
 			words = words[1:]
 		}
 	}

@@ -89,21 +89,28 @@ func (st *state) entryOf(m, s int32) int32 {
 	return none
 }
 
-// extend adds an empty row of the scope at the end of the member's run, which moves when it is
-// full.
-func (st *state) extend(m, s int32) int32 {
+// reserve makes room for more rows at the end of the member's run, which moves for it.
+func (st *state) reserve(m, more int32) run {
 	mb := st.members.At(m)
 	x := mb.run()
-	if x.n == x.size {
-		wider := st.rows.take(x.n+1, m)
-		for i := range x.n {
-			st.relocate(x.at+i, wider.at+i)
-			st.rewatch(m, i, i, wider.at+i)
-		}
-		wider.n = x.n
-		st.rows.drop(x)
-		x = wider
+	if x.n+more <= x.size {
+		return x
 	}
+	wider := st.rows.take(x.n+more, m)
+	for i := range x.n {
+		st.relocate(x.at+i, wider.at+i)
+		st.rewatch(m, i, i, wider.at+i)
+	}
+	wider.n = x.n
+	st.rows.drop(x)
+	mb.setRun(wider)
+	return wider
+}
+
+// extend adds an empty row of the scope at the end of the member's run.
+func (st *state) extend(m, s int32) int32 {
+	mb := st.members.At(m)
+	x := st.reserve(m, 1)
 	e := x.at + x.n
 	x.n++
 	mb.setRun(x)

@@ -108,9 +108,8 @@ func TestFlushRetries(t *testing.T) {
 				at = append(at, time.Since(start))
 			}
 		}
-		want := []time.Duration{30, 31, 33, 37, 45}
-		for i := range want {
-			if at[i] != want[i]*time.Second {
+		for i, seconds := range []float64{30, 31, 33, 37, 45} {
+			if at[i].Seconds() != seconds {
 				t.Fatalf("attempts after %v", at)
 			}
 		}

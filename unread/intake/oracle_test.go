@@ -36,7 +36,6 @@ func scopeOf(s model.ScopeID) readstate.ScopeID { return readstate.ScopeID(s.Str
 type teller struct {
 	world  *model.World
 	events []Event
-	acts   map[model.ScopeID]int
 }
 
 func (x *teller) play(op model.Op) []Event {
@@ -275,10 +274,10 @@ func history(t *testing.T, seed uint64, sum *verdict) {
 		b.clock.Store(int64(x.world.Clock()) * 1000)
 		x.rosters(roster)
 		b.tell(events...)
-		switch n := rng.IntN(20); {
-		case n == 0:
+		switch rng.IntN(20) {
+		case 0:
 			b.flush()
-		case n == 1:
+		case 1:
 			b.restart()
 		}
 		if rng.IntN(6) > 0 && i < 119 {

@@ -62,7 +62,7 @@ func (b *Book) Take(limit int) Batch {
 	now := b.now()
 	for _, key := range batch.keys {
 		f := b.frontiers[key.Scope]
-		row := Row{}
+		var row Row
 		if key.Member == 0 {
 			f.flight = f.changed
 			row = encodeFrontier(f)

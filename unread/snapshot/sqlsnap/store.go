@@ -115,15 +115,20 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	var err error
-	if s.upsert, err = s.db.PrepareContext(ctx, replace()); err != nil { //nolint:sqlclosecheck // Close closes it
-		return err
+	for _, p := range []struct {
+		stmt  **sql.Stmt
+		query string
+	}{
+		{&s.upsert, replace()}, {&s.first, insert() + " ON CONFLICT DO NOTHING"},
+		{&s.page, selectWhere("scope_id > ? ORDER BY scope_id LIMIT ?")},
+	} {
+		stmt, err := s.db.PrepareContext(ctx, p.query) //nolint:sqlclosecheck // Close closes it
+		if err != nil {
+			return err
+		}
+		*p.stmt = stmt
 	}
-	if s.first, err = s.db.PrepareContext(ctx, insert()+" ON CONFLICT DO NOTHING"); err != nil { //nolint:sqlclosecheck // likewise
-		return err
-	}
-	s.page, err = s.db.PrepareContext(ctx, selectWhere("scope_id > ? ORDER BY scope_id LIMIT ?")) //nolint:sqlclosecheck // likewise
-	return err
+	return nil
 }
 
 // Close releases the file.
@@ -190,7 +195,8 @@ func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) error {
 		if s.probe != nil {
 			s.probe(ctx, text())
 		}
-		if _, err := tx.StmtContext(ctx, stmt).ExecContext(ctx, values(&rows[i])...); err != nil { //nolint:sqlclosecheck // the transaction closes it
+		stmt = tx.StmtContext(ctx, stmt) //nolint:sqlclosecheck // the transaction closes it
+		if _, err := stmt.ExecContext(ctx, values(&rows[i])...); err != nil {
 			return fmt.Errorf("write snapshot of %q in %q: %w", rows[i].Member, rows[i].Scope, err)
 		}
 	}
@@ -250,7 +256,7 @@ func (s *Store) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, err
 		for i, o := range only {
 			args[i] = id(o) // what is left of the size are NULLs, which equal nothing
 		}
-		p, err := s.points(ctx, len(args)) //nolint:sqlclosecheck // Close closes it
+		p, err := s.points(ctx, len(args))
 		if err == nil {
 			err = s.load(ctx, &q, p, args, &rows)
 		}
@@ -274,7 +280,8 @@ func (s *Store) points(ctx context.Context, n int) (*sql.Stmt, error) {
 		return p, nil
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
-	p, err := s.db.PrepareContext(ctx, selectWhere("scope_id IN ("+marks+")")) //nolint:sqlclosecheck // Close closes it
+	query := selectWhere("scope_id IN (" + marks + ")")
+	p, err := s.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // Close closes it
 	if err != nil {
 		return nil, fmt.Errorf("read snapshots: %w", err)
 	}
@@ -335,7 +342,7 @@ func scan(found *sql.Rows, r *snapshot.Row) error {
 	if err != nil {
 		// A column holds what is no number: one damaged row is no reason to lose a page.
 		r.MessageUnread = -1
-		return nil
+		return nil //nolint:nilerr // the row says it
 	}
 	if format.Valid {
 		r.TaskFormat = &format.Int64
