@@ -81,11 +81,22 @@ func serve[T any](value T, err error, state func() unread.State) (servable[T], e
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s servable[T]) MarshalJSON() ([]byte, error) {
+func (s servable[T]) MarshalJSON() ([]byte, error) { return live.Encode(s.body()) }
+
+func (s servable[T]) body() any {
 	if s.withheld != nil {
-		return json.Marshal(s.withheld)
+		return s.withheld
 	}
-	return json.Marshal(s.value)
+	return s.value
+}
+
+// encode writes an answer. What MarshalJSON would have looked through once more is encoded
+// directly.
+func encode(answer any) ([]byte, error) {
+	if s, ok := answer.(interface{ body() any }); ok {
+		answer = s.body()
+	}
+	return live.Encode(answer)
 }
 
 // Schema implements huma.SchemaProvider.

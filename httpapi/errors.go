@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -176,7 +175,7 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 
 // writeJSON answers with a body that encoding cannot fail for.
 func writeJSON(w http.ResponseWriter, contentType string, status int, body any) {
-	data, err := json.Marshal(body)
+	data, err := encode(body)
 	if err != nil {
 		panic(fmt.Sprintf("answer of type %T: %v", body, err))
 	}

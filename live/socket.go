@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -122,7 +121,7 @@ type socketWriter struct {
 }
 
 func (s *socketWriter) write(ctx context.Context, f Frame) error {
-	data, err := json.Marshal(f)
+	data, err := f.encode()
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", f.Event, err)
 	}

@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -54,7 +53,7 @@ type eventWriter struct {
 }
 
 func (e *eventWriter) write(_ context.Context, f Frame) error {
-	data, err := json.Marshal(f.Data)
+	data, err := Encode(f.Data)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", f.Event, err)
 	}
