@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -148,7 +149,7 @@ func digest(op any) Digest {
 	}
 	h := sha256.New()
 	h.Write(text)
-	fmt.Fprintf(h, "%T", op)
+	h.Write([]byte(reflect.TypeOf(op).String()))
 	return Digest(h.Sum(nil)[:len(Digest{})])
 }
 

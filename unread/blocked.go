@@ -212,8 +212,8 @@ func (st *state) pairFor(e int32, x readstate.MemberKey) *pair {
 	if p := st.findPair(e, x); p != nil {
 		return p
 	}
-	pairs := append(st.blocked.pairs[e], pair{blocked: x})
-	st.blocked.pairs[e] = pairs
+	st.blocked.pairs[e] = append(st.blocked.pairs[e], pair{blocked: x})
+	pairs := st.blocked.pairs[e]
 	return &pairs[len(pairs)-1]
 }
 

@@ -83,11 +83,11 @@ func (c *town) glimpses(rng *rand.Rand) (hits int) {
 			continue
 		}
 		hits++
-		world, any := c.world(lsn), false
+		world, some := c.world(lsn), false
 		id := model.MemberID(m[0]-'A') + 1
 		for _, x := range counts {
 			want := world.Values(id, model.ScopeID(x.Scope-100))
-			any = any || x.Shown
+			some = some || x.Shown
 			c.checks.Add(1)
 			if int(x.Unread) != want.Unread || int(x.Attention) != want.Attention ||
 				x.Shown != want.Shown || int(x.ShownUnread) != want.ShownUnread {
@@ -95,7 +95,7 @@ func (c *town) glimpses(rng *rand.Rand) (hits int) {
 			}
 		}
 		all := lsn < plainScopes*(1+mirrorMembers) || len(counts) == plainScopes
-		if dot != any || !all {
+		if dot != some || !all {
 			c.t.Errorf("%s at %d: dot %t over %+v", m, lsn, dot, counts)
 		}
 	}
