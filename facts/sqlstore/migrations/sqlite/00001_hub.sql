@@ -22,7 +22,7 @@ CREATE TABLE members (
   avatar       TEXT    NOT NULL,
   badge        INTEGER NOT NULL,
   private      INTEGER NOT NULL,
-  erased       INTEGER NOT NULL, -- 1 while the erasure goes on, then 2
+  erased       INTEGER NOT NULL,
   member_lsn   INTEGER NOT NULL,
   created_at   INTEGER NOT NULL
 );
@@ -111,8 +111,7 @@ CREATE INDEX scope_messages_removed_by_author
 CREATE INDEX scope_messages_removed_by_principal
   ON scope_messages (scope, principal, revision)
   WHERE live = 0 AND principal IS NOT NULL AND revision IS NOT NULL;
-CREATE INDEX scope_messages_uncounted ON scope_messages (author)
-  WHERE revision IS NULL AND payload IS NOT NULL;
+CREATE INDEX scope_messages_with_payload ON scope_messages (author) WHERE payload IS NOT NULL;
 CREATE INDEX scope_messages_expiring
   ON scope_messages (scope >> 32, expires_at) WHERE live = 1 AND expires_at IS NOT NULL;
 
