@@ -2,6 +2,7 @@ package unread
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/tidemark-im/tidemark/internal/slab"
@@ -118,6 +119,20 @@ func TestOrdinaryRowsAreHotAlone(t *testing.T) {
 		r.store(x.at, &f)
 		if r.hotAt(x.at).cold == none || r.load(x.at) != f {
 			t.Errorf("%+v has no cold record", f)
+		}
+	}
+}
+
+// What is there once per row, member and scope has the size that memory is reckoned with.
+func TestSizes(t *testing.T) {
+	for what, is := range map[string][2]uintptr{
+		"hot words of a row": {reflect.TypeFor[hotWords]().Size(), 28},
+		"links of a row":     {reflect.TypeFor[link]().Size(), 8},
+		"slot of a scope":    {reflect.TypeFor[scope]().Size(), 256},
+		"member":             {reflect.TypeFor[member]().Size(), 80},
+	} {
+		if is[0] != is[1] {
+			t.Errorf("%s: %d bytes, want %d", what, is[0], is[1])
 		}
 	}
 }

@@ -92,7 +92,7 @@ type scope struct {
 }
 
 // scopePad makes a slot four cache lines.
-const scopePad = 256 - 184
+const scopePad = 256 - 192
 
 func (sc *scope) setHead(r readstate.Revision) {
 	atomic.StoreUint64((*uint64)(&sc.head), uint64(r))

@@ -15,7 +15,6 @@ import (
 // it.
 var ruleParts = []lanePart{
 	{"RefusedAfterAChange", testRefusedAfterAChange},
-	{"NothingNew", testNothingNew},
 	{"OtherWorkspaceFenced", testOtherWorkspaceFenced},
 	{"FencedOneByOne", testFencedOneByOne},
 	{"TakenOverByAnotherLane", testTakenOverByAnotherLane},
@@ -73,88 +72,6 @@ func testRefusedAfterAChange(t *testing.T, r *rig, _ *faulty) {
 			}
 		}
 	}
-}
-
-// What is so already is answered without a commit.
-func testNothingNew(t *testing.T, r *rig, f *faulty) {
-	r.channel(t)
-	ctx := t.Context()
-	yes, level, name := true, readstate.LevelMentions, "room"
-	one := readstate.Revision(1)
-	badge := readstate.DisplayAttention
-	actor := facts.Actor{Trusted: true}
-	steps := []func() error{
-		func() error {
-			_, err := r.lane.Post(ctx, testWorkspace, plain("one", "x"))
-			return err
-		},
-		func() error {
-			_, err := r.lane.Edit(ctx, testWorkspace, facts.Edit{
-				Scope: "s1", Message: "m-one", OpID: "ed", Everyone: &yes, By: actor,
-			})
-			return err
-		},
-		func() error {
-			_, err := r.lane.MarkRead(ctx, testWorkspace, facts.MarkRead{
-				Scope: "s1", Member: "B", Revision: &one, Trusted: true,
-			})
-			return err
-		},
-		func() error {
-			_, err := r.lane.PutMember(ctx, testWorkspace, facts.PutMember{ID: "B", Agent: &yes})
-			return err
-		},
-		func() error {
-			_, err := r.lane.PutSettings(ctx, testWorkspace, facts.PutSettings{Member: "B", Badge: &badge})
-			return err
-		},
-		func() error {
-			_, err := r.lane.SetBlock(ctx, testWorkspace, facts.SetBlock{
-				Member: "B", Other: "C", Blocked: true,
-			})
-			return err
-		},
-		func() error {
-			_, err := r.lane.PutScope(ctx, testWorkspace, facts.PutScope{ID: "s1", Name: &name})
-			return err
-		},
-		func() error {
-			_, err := r.lane.PutMembership(ctx, testWorkspace, facts.PutMembership{
-				Scope: "s1", Member: "B", Level: &level,
-			})
-			return err
-		},
-		func() error {
-			_, err := r.lane.Leave(ctx, testWorkspace, facts.Leave{Scope: "s1", Member: "A"})
-			return err
-		},
-		func() error {
-			_, err := r.lane.PutWorkspace(ctx, facts.PutWorkspace{ID: testWorkspace, Name: "new"})
-			return err
-		},
-		func() error { return r.laneExpire(ctx) },
-	}
-	for i, step := range steps {
-		var commits [3]int
-		for j := range commits {
-			if err := step(); err != nil {
-				t.Fatalf("step %d: %v", i, err)
-			}
-			_, commits[j] = f.counted()
-		}
-		if commits[2] != commits[0] {
-			t.Errorf("step %d: %d commits when it is repeated", i, commits[2]-commits[0])
-		}
-	}
-	last := r.lsn(t, testWorkspace)
-	if all := r.settled(t); all[len(all)-1].LSN != last {
-		t.Errorf("the last commit is %d, the store says %d", all[len(all)-1].LSN, last)
-	}
-}
-
-func (r *rig) laneExpire(ctx context.Context) error {
-	_, err := r.lane.Expire(ctx, testWorkspace)
-	return err
 }
 
 // One workspace of the lane is somebody else's: the others go on, and its memory goes once.

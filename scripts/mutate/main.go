@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // verdict is what became of one alteration.
@@ -87,15 +89,21 @@ func prepare(dir string, chosen []alteration) (*tree, error) {
 		}
 	}
 	if len(stages) == 0 {
-		return nil, fmt.Errorf("no alteration matches")
+		return nil, errors.New("no alteration matches")
 	}
 	t, err := copyTree(filepath.Join(dir, "tree"), dirs)
 	if err != nil {
 		return nil, err
 	}
-	if out, err := t.judge(dir, stages); err != nil {
-		return nil, fmt.Errorf("the tests fail as they are: %w\n%s", err, out)
+	limits := map[string]time.Duration{}
+	for _, s := range stages {
+		start := time.Now()
+		if out, err := t.judge(dir, []stage{s}); err != nil {
+			return nil, fmt.Errorf("the tests fail as they are: %w\n%s", err, out)
+		}
+		limits[s.name()] = patience*time.Since(start) + grace
 	}
+	t.limits = limits
 	return t, nil
 }
 

@@ -11,12 +11,22 @@ import (
 	"time"
 )
 
-// limit is for one compilation, and for one stage of tests. Tests that hang have noticed.
+// limit is for one compilation, and for one stage of the tests as they are.
 const limit = 3 * time.Minute
+
+// An altered program may hang, which is noticed, too: its tests get so much longer than they
+// take as they are, and a while on top for a busy machine.
+const (
+	patience = 5
+	grace    = 20 * time.Second
+)
 
 // tree is a copy of the packages that some tests consist of, so that the originals may change
 // meanwhile.
-type tree struct{ root string }
+type tree struct {
+	root   string
+	limits map[string]time.Duration // by name of the stage, once it has run as it is
+}
 
 // copyTree copies the given packages and what they import.
 func copyTree(to string, dirs []string) (*tree, error) {
@@ -24,7 +34,9 @@ func copyTree(to string, dirs []string) (*tree, error) {
 	for _, d := range dirs {
 		args = append(args, "./"+d)
 	}
-	out, err := exec.Command("go", args...).Output()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", args...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("run it in the root of the repository: %w", err)
 	}
@@ -37,7 +49,7 @@ func copyTree(to string, dirs []string) (*tree, error) {
 			return nil, err
 		}
 	}
-	return &tree{to}, nil
+	return &tree{to, map[string]time.Duration{}}, nil
 }
 
 // copyPackage copies a package with everything below it; of the root only the package itself.
@@ -105,7 +117,11 @@ func (t *tree) build(dir, of string, flags ...string) (binary, out string, err e
 
 // test runs a stage and returns what its tests print.
 func (t *tree) test(binary string, s stage) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	most := t.limits[s.name()]
+	if most == 0 {
+		most = limit
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	args := append([]string{"-test.run", s.tests, "-test.failfast"}, s.flags...)
 	cmd := exec.CommandContext(ctx, binary, args...)
