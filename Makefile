@@ -36,6 +36,7 @@ deps: ## Install what the tests need and this machine lacks
 test: deps ## Install what is missing, vet, run every test with the race detector, beside private servers
 	$(GO) vet ./...
 	$(GO) run ./scripts/services run -- env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
+	$(GO) test -run 'Share|Increments' ./internal/bench/... # says nothing under the race detector
 	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
 
 .PHONY: recorded

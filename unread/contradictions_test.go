@@ -151,3 +151,19 @@ func TestAWorkspacesClockNeverGoesBack(t *testing.T) {
 		t.Errorf("the level is %s again: %+v", row.Level, row.Presented)
 	}
 }
+
+// That holds also where only reads that share a lock, or take none, have seen the end.
+func TestReadsKeepTheLatestTime(t *testing.T) {
+	now := int64(0)
+	d := newDesk(t, Config{Now: func() int64 { return now }},
+		append(room, "level s1 B none until=10", "post s1 A")...)
+	d.load("A", "B")
+	now = 10_000
+	if row := d.row("B", "s1"); row.Level != readstate.LevelAll {
+		t.Errorf("the level is %s, it has ended", row.Level)
+	}
+	now = 9_000
+	if row := d.row("B", "s1"); row.Level != readstate.LevelAll || !d.dot("B") {
+		t.Errorf("the level is %s again", row.Level)
+	}
+}

@@ -20,6 +20,7 @@ type Runtime struct {
 
 	spaces sync.Map // of *workspace by readstate.WorkspaceID
 
+	latest  atomic.Int64 // the present as of the last look at the clock
 	memory  slab.Memory
 	used    atomic.Int64 // bytes of all states, as of their last change
 	queue   queue
@@ -144,9 +145,20 @@ func (r *Runtime) workspace(id readstate.WorkspaceID) (*workspace, error) {
 	return ws.(*workspace), nil
 }
 
-// now is the present by the clock. A workspace's own time, kept under its lock, never goes back,
-// so that a level that was seen to end stays ended.
-func (r *Runtime) now() int64 { return r.cfg.Now() }
+// now is the present by the clock, which never goes back here: a level that any read has seen to
+// end stays ended.
+func (r *Runtime) now() int64 {
+	now := r.cfg.Now()
+	for {
+		latest := r.latest.Load()
+		if now <= latest {
+			return latest
+		}
+		if r.latest.CompareAndSwap(latest, now) {
+			return now
+		}
+	}
+}
 
 // lock takes the workspace for a change and brings its clock up to date.
 func (r *Runtime) lock(ws *workspace) {
