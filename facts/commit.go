@@ -316,7 +316,6 @@ func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
 			case groupLost:
 				continue
 			}
-			r.err = nil // it was not refused: the store failed
 		} else {
 			l.breakGroup()
 		}

@@ -354,7 +354,15 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 		st.rows.store(e, &f)
 	}
 	if !sc.kind.Targeted() {
+		own := st.entryByKey(s, ev.Actor)
+		waits := own != none && st.listOf(own) == sc.waitAll
+		if waits {
+			st.unlist(own) // an act of one's own is nothing new
+		}
 		st.fireAll(s)
+		if waits {
+			st.push(sc.waitAll, own)
+		}
 		st.markScope(s, exempt{ev.Actor})
 		return nil
 	}

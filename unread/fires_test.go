@@ -225,3 +225,23 @@ func TestTimersOfTheConnected(t *testing.T) {
 		t.Errorf("%d timers of one who is watched no more", n)
 	}
 }
+
+// Whoever acts has nothing new by that: their row stays where it waits, and a look at the dot
+// checks nothing.
+func TestAnActFiresOthersOnly(t *testing.T) {
+	d := newDesk(t, Config{}, room...)
+	d.load("A", "B")
+	d.dot("A")
+	d.dot("B")
+	d.do("activity s1 A")
+	for member, unread := range map[readstate.MemberID]bool{"A": false, "B": true} {
+		before := d.r.Stats().CandidateChecks
+		if dot := d.dot(member); dot != unread {
+			t.Errorf("%s: dot %t", member, dot)
+		}
+		if checked := d.r.Stats().CandidateChecks > before; checked != unread {
+			t.Errorf("%s: checked %t", member, checked)
+		}
+	}
+	d.agree()
+}

@@ -61,7 +61,7 @@ func (g *glimpse) member(id readstate.MemberID) (int32, *member) {
 	}
 	mb := g.st.members.At(m)
 	until := mb.nextUntil.Load()
-	if mb.erased.Load() || until != 0 && until <= max(g.ws.clock.Load(), g.r.now()) {
+	if mb.erased.Load() || until != 0 && until <= g.r.now() {
 		return none, nil
 	}
 	mb.use()

@@ -305,9 +305,7 @@ func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
 		case !v.presented.Shown:
 			st.rest(e, &v.standing)
 		case badge == nil:
-			st.unlist(e)
-			st.push(candidates, e)
-			return true, nil
+			return true, nil // the clean ones before it are gone: it comes first now
 		default:
 			badge.Add(v.presented)
 		}

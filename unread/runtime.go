@@ -32,11 +32,10 @@ type Runtime struct {
 type workspace struct {
 	id readstate.WorkspaceID
 
-	// seq is odd while memory changes under mu; the next three are what readers without a lock
-	// see of st.
+	// seq is odd while memory changes under mu; the next two are what readers without a lock see
+	// of st.
 	seq     atomic.Uint64
 	current atomic.Pointer[state]
-	clock   atomic.Int64
 	applied atomic.Uint64 // st.lsn
 
 	mu      sync.RWMutex
@@ -165,7 +164,6 @@ func (r *Runtime) lock(ws *workspace) {
 	ws.mu.Lock()
 	ws.seq.Add(1)
 	ws.st.now = max(ws.st.now, r.now())
-	ws.clock.Store(ws.st.now)
 }
 
 // unlock releases the workspace, then wakes those whom the change concerns.

@@ -18,7 +18,7 @@ type member struct {
 	nextUntil atomic.Int64  // the earliest end of a level not looked at yet, zero for none
 	at        atomic.Int32  // the run of the member's rows
 	n         atomic.Int32
-	size      int32
+	size      atomic.Int32
 	id        atomic.Int32  // in ids
 	candidate atomic.Int32  // list of rows that may be unread
 	used      atomic.Uint32 // set by reads, cleared by the eviction hand
@@ -33,7 +33,7 @@ type member struct {
 	blocks    bool // somebody
 }
 
-func (mb *member) run() run { return run{mb.at.Load(), mb.n.Load(), mb.size} }
+func (mb *member) run() run { return run{mb.at.Load(), mb.n.Load(), mb.size.Load()} }
 
 // use keeps the member from the next pass of the eviction hand.
 func (mb *member) use() {
@@ -45,7 +45,7 @@ func (mb *member) use() {
 func (mb *member) setRun(x run) {
 	mb.at.Store(x.at)
 	mb.n.Store(x.n)
-	mb.size = x.size
+	mb.size.Store(x.size)
 }
 
 // scope is the slot of a scope that some loaded row, or a thread of such a row, needs. It has no
