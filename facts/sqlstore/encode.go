@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
-// Parameters are int64, []byte, string or nil, so that database/sql passes them on untouched.
+// Parameters are int64, []byte, string or nil, which every driver takes as they are.
 
 func id[T ~string](v T) any { return []byte(v) }
 

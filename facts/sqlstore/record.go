@@ -1,35 +1,49 @@
 package sqlstore
 
 import (
-	"database/sql"
+	"context"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 )
 
 // record is one row of an answer, read column by column. A value of an unexpected type is a
 // damaged database: err keeps the first one.
 type record struct {
-	values  []any
-	targets []any
-	next    int
-	err     error
+	values []driver.Value
+	next   int
+	err    error
 }
 
-// size makes the record fit the columns of an answer.
-func (r *record) size(rows *sql.Rows) error {
-	columns, err := rows.Columns()
-	if err != nil {
-		return err
+// all hands every row of an answer to f.
+func (r *record) all(ctx context.Context, rows driver.Rows, f func(r *record) error) error {
+	if n := len(rows.Columns()); n > cap(r.values) {
+		r.values = make([]driver.Value, n)
+	} else {
+		r.values = r.values[:n]
 	}
 	r.err = nil
-	if n := len(columns); n > len(r.values) {
-		r.values = make([]any, n)
-		r.targets = make([]any, 0, n)
-		for i := range r.values {
-			r.targets = append(r.targets, &r.values[i])
+	for {
+		err := rows.Next(r.values)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		r.next = 0
+		if err := f(r); err != nil {
+			return err
+		}
+		if r.err != nil {
+			return r.err
 		}
 	}
-	r.targets = r.targets[:cap(r.targets)][:len(columns)]
-	return nil
 }
 
 func (r *record) take() any {
@@ -85,7 +99,7 @@ func (r *record) string() string {
 func (r *record) bytes() []byte {
 	switch v := r.take().(type) {
 	case []byte:
-		return v
+		return slices.Clone(v) // the driver's until the next row
 	case string:
 		return []byte(v)
 	case nil:

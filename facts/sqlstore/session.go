@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/tidemark-im/tidemark/facts"
 )
@@ -14,19 +13,28 @@ import (
 // session is one connection with its prepared statements. It belongs to one goroutine at a
 // time. After a failure within a transaction it refuses everything until the next one: the
 // database may have rolled back by itself, and a statement would commit on its own.
+//
+// Its statements are the driver's own: database/sql keeps the connection, and nothing stands
+// between a group of hundreds of parameters and the database.
 type session struct {
 	conn   *sql.Conn
 	d      *dialect
 	args   []any
+	named  []driver.NamedValue
 	record record
 	broken error
 	// whole keeps a statement from being interrupted half way by the end of its context: the
 	// statements of a writer are short, and between them the context is looked at.
 	whole bool
 	ended bool
+	stmts map[shape]prepared // read and changed within conn.Raw only
+}
 
-	mu    sync.Mutex // the store closes under whoever holds the session
-	stmts map[shape]*sql.Stmt
+// prepared is what the drivers used here offer of a statement.
+type prepared interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
 }
 
 // over returns what a transaction works on when it has ended: it refuses everything.
@@ -42,23 +50,24 @@ type shape struct {
 }
 
 func newSession(conn *sql.Conn, d *dialect, whole bool) *session {
-	return &session{conn: conn, d: d, stmts: make(map[shape]*sql.Stmt), whole: whole}
+	return &session{conn: conn, d: d, stmts: make(map[shape]prepared), whole: whole}
 }
 
-// close ends the connection, waiting for an answer that is being read. Statements go after it:
-// while one is running it may not be freed.
-func (s *session) close() error { return errors.Join(s.conn.Close(), s.closeStmts()) }
+// close ends the connection, waiting for an answer that is being read. The store closes under
+// whoever holds the session.
+func (s *session) close() error { return errors.Join(s.closeStmts(), s.conn.Close()) }
 
-// closeStmts frees the statements, which otherwise keep the database open.
+// closeStmts frees the statements, which otherwise keep the database open. None is running: one
+// that is has the connection.
 func (s *session) closeStmts() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var err error
-	for _, p := range s.stmts {
-		err = errors.Join(err, p.Close())
-	}
-	clear(s.stmts)
-	return err
+	return s.conn.Raw(func(any) error {
+		var err error
+		for _, p := range s.stmts {
+			err = errors.Join(err, p.Close())
+		}
+		clear(s.stmts)
+		return err
+	})
 }
 
 // discard closes the connection for good instead of giving it back to the handle.
@@ -71,19 +80,28 @@ func (s *session) discard() error {
 	return errors.Join(err, s.conn.Close())
 }
 
-func (s *session) prepared(ctx context.Context, st *statement, n int) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := shape{st, n}
-	if p, ok := s.stmts[key]; ok {
-		return p, nil
+// run prepares a statement of size n where it is new and hands it to f with its parameters.
+func (s *session) run(
+	ctx context.Context, st *statement, n int, args []any,
+	f func(p prepared, args []driver.NamedValue) error,
+) error {
+	s.named = s.named[:0]
+	for i, v := range args {
+		s.named = append(s.named, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
-	p, err := s.conn.PrepareContext(ctx, st.text(s.d, n)) //nolint:sqlclosecheck // closeStmts closes it
-	if err != nil {
-		return nil, err
-	}
-	s.stmts[key] = p
-	return p, nil
+	return s.conn.Raw(func(conn any) error {
+		p, ok := s.stmts[shape{st, n}]
+		if ok {
+			return f(p, s.named)
+		}
+		made, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, st.text(s.d, n))
+		if err != nil {
+			return err
+		}
+		p = made.(prepared)
+		s.stmts[shape{st, n}] = p
+		return f(p, s.named)
+	})
 }
 
 // enter returns the context to run a statement with.
@@ -109,27 +127,29 @@ func (s *session) fail(st *statement, err error) error {
 }
 
 // exec runs a statement of size n and returns the number of rows it changed.
-func (s *session) exec(ctx context.Context, st *statement, n int, args ...any) (int64, error) {
-	ctx, err := s.enter(ctx, st)
+func (s *session) exec(
+	ctx context.Context, st *statement, n int, args ...any,
+) (changed int64, err error) {
+	ctx, err = s.enter(ctx, st)
 	if err != nil {
 		return 0, err
 	}
-	p, err := s.prepared(ctx, st, n) //nolint:sqlclosecheck // closeStmts closes it
-	if err != nil {
-		return 0, s.fail(st, err)
-	}
-	res, err := p.ExecContext(ctx, args...)
-	if err != nil {
-		return 0, s.fail(st, err)
-	}
-	changed, err := res.RowsAffected()
+	err = s.run(ctx, st, n, args, func(p prepared, args []driver.NamedValue) error {
+		res, err := p.ExecContext(ctx, args)
+		if err != nil {
+			return err
+		}
+		changed, err = res.RowsAffected()
+		return err
+	})
 	if err != nil {
 		return 0, s.fail(st, err)
 	}
 	return changed, nil
 }
 
-// each runs a select of size n and hands every row to f. The record is valid within f only.
+// each runs a select of size n and hands every row to f. The record is valid within f only, and
+// f must not run another statement.
 func (s *session) each(
 	ctx context.Context, st *statement, n int, args []any, f func(r *record) error,
 ) error {
@@ -137,32 +157,14 @@ func (s *session) each(
 	if err != nil {
 		return err
 	}
-	p, err := s.prepared(ctx, st, n) //nolint:sqlclosecheck // closeStmts closes it
+	err = s.run(ctx, st, n, args, func(p prepared, args []driver.NamedValue) error {
+		rows, err := p.QueryContext(ctx, args)
+		if err != nil {
+			return err
+		}
+		return errors.Join(s.record.all(ctx, rows, f), rows.Close())
+	})
 	if err != nil {
-		return s.fail(st, err)
-	}
-	rows, err := p.QueryContext(ctx, args...)
-	if err != nil {
-		return s.fail(st, err)
-	}
-	defer rows.Close()
-	r := &s.record
-	if err := r.size(rows); err != nil {
-		return s.fail(st, err)
-	}
-	for rows.Next() {
-		if err := rows.Scan(r.targets...); err != nil {
-			return s.fail(st, err)
-		}
-		r.next = 0
-		if err := f(r); err != nil {
-			return s.fail(st, err)
-		}
-		if r.err != nil {
-			return s.fail(st, r.err)
-		}
-	}
-	if err := rows.Err(); err != nil {
 		return s.fail(st, err)
 	}
 	return nil
