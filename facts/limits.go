@@ -25,6 +25,11 @@ const (
 	MaxNameBytes = 512
 	// MaxMoved bounds the messages of one move, which is one commit.
 	MaxMoved = 100
+	// MaxWatchers bounds the members who watch one task: its watchers are read with every message.
+	MaxWatchers = 1000
+	// MaxRecipients bounds the members one task message or activity is delivered to: all watchers,
+	// all it may name, and the assignee.
+	MaxRecipients = MaxWatchers + MaxMentions + 1
 	// MaxThreadReads bounds the threads one read may carry.
 	MaxThreadReads = 100
 )
