@@ -3,6 +3,7 @@ package unread
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -47,24 +48,51 @@ func (r *Runtime) Counts(
 func (st *state) counts(m int32, now int64, dst []Count) ([]Count, error) {
 	x := st.members.At(m).run()
 	hots, scopes := st.rows.hot.View(x.at, int(x.n)), st.rows.scopes.View(x.at, int(x.n))
-	for i := range hots {
-		g := st.glance(&hots[i], scopes[i])
-		if g.ok {
-			dst = append(dst, g.count())
-			continue
+	for done := 0; done < len(hots); done++ {
+		var n int
+		dst, n = st.plainCounts(hots[done:], scopes[done:], dst)
+		if done += n; done == len(hots) {
+			break
 		}
-		v, err := st.evaluate(x.at+int32(i), now)
+		v, err := st.evaluate(x.at+int32(done), now)
 		if err != nil {
 			return dst, err
 		}
 		if v.standing.visible && v.serving.Servable() {
 			dst = append(dst, Count{
-				Scope: g.key, Unread: v.values.Unread, Attention: v.values.Attention,
+				Scope: st.scopes.At(scopes[done]).key, Unread: v.values.Unread,
+				Attention:   v.values.Attention,
 				ShownUnread: v.presented.Unread, Shown: v.presented.Shown,
 			})
 		}
 	}
 	return dst, nil
+}
+
+// abreast is how many rows are looked at together: their scopes lie anywhere, and loads that do
+// not wait for each other take little more time than one.
+const abreast = 32
+
+// plainCounts appends the counts of neighbouring rows up to the first one that is not plain, and
+// says how many that were. It may run without a lock, as glance.
+func (st *state) plainCounts(hots []hotWords, scopes []int32, dst []Count) ([]Count, int) {
+	at := len(dst)
+	dst = slices.Grow(dst, len(hots))[:at+len(hots)]
+	var slots [abreast]*scope
+	var g glance
+	for i := range hots {
+		if i%abreast == 0 {
+			for j := range min(abreast, len(scopes)-i) {
+				slots[j] = st.scopes.At(atomic.LoadInt32(&scopes[i+j]))
+				atomic.LoadUint32(&slots[j].plain)
+			}
+		}
+		if !g.look(&st.rows, &hots[i], slots[i%abreast]) {
+			return dst[:at+i], i
+		}
+		g.count(&dst[at+i])
+	}
+	return dst, len(hots)
 }
 
 // glance is a row evaluated by the short formula.
@@ -75,7 +103,6 @@ type glance struct {
 	signals   uint64
 	level     readstate.Level // all, mentions or none
 	manual    bool
-	ok        bool
 }
 
 // presented applies the level, as Standing.Present does to what counts.
@@ -89,47 +116,51 @@ func (g *glance) presented() (unread uint64, shown bool) {
 	return g.unread, g.unread > 0 || g.signals > 0 || g.manual
 }
 
-func (g *glance) count() Count {
-	c := Count{Scope: g.key, Unread: g.unread, Attention: g.attention}
+func (g *glance) count(c *Count) {
+	c.Scope, c.Unread, c.Attention = g.key, g.unread, g.attention
 	c.ShownUnread, c.Shown = g.presented()
-	return c
 }
 
-// glance evaluates most rows: one whose cold record has nothing that counts but its effective
-// point, of a member who sees the scope, in a plain scope. It is not ok for every other row, nor
-// where a term would be negative; evaluate decides then. It reads whole words only, so that it may
-// run without a lock; what it says holds if nothing changed meanwhile.
-func (st *state) glance(words *hotWords, s int32) glance {
-	sc := st.scopes.At(s)
-	g := glance{
-		key:     readstate.ScopeKey(atomic.LoadUint64((*uint64)(&sc.key))),
-		signals: atomic.LoadUint64(&sc.signalHead),
-	}
+// glance evaluates a row by the short formula, where that is enough.
+func (st *state) glance(words *hotWords, s int32) (g glance, ok bool) {
+	ok = g.look(&st.rows, words, st.scopes.At(s))
+	return g, ok
+}
+
+// look evaluates most rows: one whose cold record has nothing that counts but its effective
+// point, of a member who sees the scope, in a plain scope. It says no to every other row, and
+// where a term would be negative; evaluate decides then. It reads whole words only, so that it
+// may run without a lock; what it says holds if nothing changed meanwhile.
+func (g *glance) look(r *rows, words *hotWords, sc *scope) bool {
 	kind := plainness(atomic.LoadUint32(&sc.plain))
-	h := words.hotOf()
-	if kind == notPlain || h.flags&plainMask != plainFlags {
-		return g
+	flags := atomic.LoadUint32(&words[wordFlags])
+	if kind == notPlain || uint16(flags)&plainMask != plainFlags {
+		return false
 	}
-	e := plainE(uint64(h.read), uint64(h.effective))
-	if h.cold != none {
+	h := hot{flags: uint16(flags)}
+	e := plainE(uint64(atomic.LoadUint32(&words[wordRead])),
+		uint64(atomic.LoadUint32(&words[wordEffective])))
+	if cold := atomic.LoadUint32(&words[wordCold]); cold != 0 {
 		var idle bool
-		if e, idle = st.rows.idle(h.cold, e); !idle {
-			return g
+		if e, idle = r.idle(int32(cold), e); !idle {
+			return false
 		}
 	}
+	g.key = readstate.ScopeKey(atomic.LoadUint64((*uint64)(&sc.key)))
+	g.signals = atomic.LoadUint64(&sc.signalHead)
 	if g.level = h.level(); g.level == readstate.LevelInherit {
 		g.level = readstate.LevelAll
 	}
 	g.manual = h.flags&flagManual != 0
 	head, floor := atomic.LoadUint64((*uint64)(&sc.head)), atomic.LoadUint64((*uint64)(&sc.floor))
 	base := max(e, floor)
-	own := uint64(h.authorHead) - uint64(h.authorRank) - uint64(h.ownRemoved)
+	written := uint64(atomic.LoadUint32(&words[wordAuthorHead]))
+	own := written - uint64(atomic.LoadUint32(&words[wordAuthorRank])) - uint64(flags>>24)
 	g.unread = head - base - own
-	g.ok = own <= uint64(h.authorHead) && base+own <= head
 	if g.attention = g.unread; kind == plainChannel {
-		g.attention = uint64(h.direct)
+		g.attention = uint64(uint8(flags >> 16))
 	}
-	return g
+	return own <= written && base+own <= head
 }
 
 // What plain rows have in their flags: joined, visible and exact.

@@ -82,7 +82,7 @@ func (st *state) terms(e int32, f *full) (readstate.Terms, error) {
 
 // evaluate computes a row's values, by the short formula where that is enough.
 func (st *state) evaluate(e int32, now int64) (value, error) {
-	if g := st.glance(st.rows.hot.At(e), st.rows.scope(e)); g.ok {
+	if g, ok := st.glance(st.rows.hot.At(e), st.rows.scope(e)); ok {
 		return g.value(), nil
 	}
 	return st.evaluateWhole(e, now)
@@ -129,7 +129,7 @@ func (st *state) fold(m int32, now int64) (badge readstate.Badge, clean bool, er
 	until := mb.nextUntil.Load()
 	clean = !st.awaits(m) && (until == 0 || now < until)
 	for e := st.lists.At(mb.candidate.Load()).head; e != none; e = st.rows.links.At(e).next {
-		st.checks.add(m)
+		st.checks.add(m, 1)
 		v, err := st.evaluate(e, now)
 		if err != nil {
 			return badge, false, err

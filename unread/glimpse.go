@@ -81,10 +81,11 @@ func (g *glimpse) hasUnread(id readstate.MemberID) (unread bool, result outcome)
 		}
 		return false, unable
 	}
-	g.st.checks.add(m)
-	row := g.st.glance(g.st.rows.hot.At(e), g.st.rows.scope(e))
-	if _, shown := row.presented(); row.ok && shown {
-		return true, answered
+	g.st.checks.add(m, 1)
+	if row, ok := g.st.glance(g.st.rows.hot.At(e), g.st.rows.scope(e)); ok {
+		if _, shown := row.presented(); shown {
+			return true, answered
+		}
 	}
 	return false, unable
 }
@@ -100,13 +101,10 @@ func (g *glimpse) counts(id readstate.MemberID, dst []Count) ([]Count, outcome) 
 		return dst, overtaken
 	}
 	hots, scopes := g.st.rows.hot.View(x.at, int(x.n)), g.st.rows.scopes.View(x.at, int(x.n))
-	for i := range hots {
-		g.st.checks.add(m)
-		row := g.st.glance(&hots[i], atomic.LoadInt32(&scopes[i]))
-		if !row.ok {
-			return dst, unable
-		}
-		dst = append(dst, row.count())
+	g.st.checks.add(m, len(hots))
+	dst, n := g.st.plainCounts(hots, scopes, dst)
+	if n < len(hots) {
+		return dst, unable
 	}
 	return dst, answered
 }

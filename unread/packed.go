@@ -31,6 +31,17 @@ type hot struct {
 	ownRemoved uint8
 }
 
+// Where the words of a row lie; the last one holds flags, direct and ownRemoved from the low end.
+const (
+	wordRead = iota
+	wordEffective
+	wordAuthorRank
+	wordAuthorHead
+	wordStateLSN
+	wordCold
+	wordFlags
+)
+
 // The flags of a row. Spot and generation say which list the row is on.
 const (
 	flagJoined uint16 = 1 << iota
@@ -136,23 +147,27 @@ func plainE(read, effective uint64) uint64 { return max(read, max(effective, 1)-
 // hotOf reads the words of a row; each is whole, all of them are only where nothing changes
 // meanwhile.
 func (w *hotWords) hotOf() hot {
-	flags := atomic.LoadUint32(&w[6])
+	flags := atomic.LoadUint32(&w[wordFlags])
 	return hot{
-		read: atomic.LoadUint32(&w[0]), effective: atomic.LoadUint32(&w[1]),
-		authorRank: atomic.LoadUint32(&w[2]), authorHead: atomic.LoadUint32(&w[3]),
-		stateLSN: atomic.LoadUint32(&w[4]), cold: int32(atomic.LoadUint32(&w[5])),
-		flags: uint16(flags), direct: uint8(flags >> 16), ownRemoved: uint8(flags >> 24),
+		read:       atomic.LoadUint32(&w[wordRead]),
+		effective:  atomic.LoadUint32(&w[wordEffective]),
+		authorRank: atomic.LoadUint32(&w[wordAuthorRank]),
+		authorHead: atomic.LoadUint32(&w[wordAuthorHead]),
+		stateLSN:   atomic.LoadUint32(&w[wordStateLSN]),
+		cold:       int32(atomic.LoadUint32(&w[wordCold])),
+		flags:      uint16(flags), direct: uint8(flags >> 16), ownRemoved: uint8(flags >> 24),
 	}
 }
 
 func (w *hotWords) put(h *hot) {
-	atomic.StoreUint32(&w[0], h.read)
-	atomic.StoreUint32(&w[1], h.effective)
-	atomic.StoreUint32(&w[2], h.authorRank)
-	atomic.StoreUint32(&w[3], h.authorHead)
-	atomic.StoreUint32(&w[4], h.stateLSN)
-	atomic.StoreUint32(&w[5], uint32(h.cold))
-	atomic.StoreUint32(&w[6], uint32(h.flags)|uint32(h.direct)<<16|uint32(h.ownRemoved)<<24)
+	atomic.StoreUint32(&w[wordRead], h.read)
+	atomic.StoreUint32(&w[wordEffective], h.effective)
+	atomic.StoreUint32(&w[wordAuthorRank], h.authorRank)
+	atomic.StoreUint32(&w[wordAuthorHead], h.authorHead)
+	atomic.StoreUint32(&w[wordStateLSN], h.stateLSN)
+	atomic.StoreUint32(&w[wordCold], uint32(h.cold))
+	atomic.StoreUint32(&w[wordFlags],
+		uint32(h.flags)|uint32(h.direct)<<16|uint32(h.ownRemoved)<<24)
 }
 
 func (r *rows) hotAt(e int32) hot { return r.hot.At(e).hotOf() }
@@ -331,6 +346,6 @@ func (h *hot) gen() uint8 { return uint8(h.flags & genMask >> genShift) }
 
 // place notes the list that a row is on.
 func (w *hotWords) place(p spot, gen uint8) {
-	flags := w[6]&^uint32(listMask) | uint32(p)<<spotShift | uint32(gen)<<genShift
-	atomic.StoreUint32(&w[6], flags)
+	flags := w[wordFlags]&^uint32(listMask) | uint32(p)<<spotShift | uint32(gen)<<genShift
+	atomic.StoreUint32(&w[wordFlags], flags)
 }

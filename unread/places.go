@@ -297,7 +297,7 @@ func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
 	var next int32
 	for e := st.lists.At(candidates).head; e != none; e = next {
 		next = st.rows.links.At(e).next
-		st.checks.add(m)
+		st.checks.add(m, 1)
 		v, err := st.evaluate(e, st.now)
 		switch {
 		case err != nil:

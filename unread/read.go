@@ -311,7 +311,7 @@ func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool 
 	if e == none {
 		return false
 	}
-	st.checks.add(m)
+	st.checks.add(m, 1)
 	v, err := st.evaluate(e, max(st.now, r.now()))
 	return err == nil && v.presented.Shown
 }

@@ -11,7 +11,7 @@ type tally [tallies]struct {
 
 const tallies = 32
 
-func (t *tally) add(m int32) { t[uint32(m)%tallies].n.Add(1) }
+func (t *tally) add(m int32, n int) { t[uint32(m)%tallies].n.Add(uint64(n)) }
 
 func (t *tally) load() (n uint64) {
 	for i := range t {
