@@ -3,6 +3,7 @@ package unread
 import (
 	"container/heap"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -16,6 +17,24 @@ type agenda struct {
 	times timeHeap
 	index map[appointment]*timed
 	bell  chan struct{} // of capacity one
+	// asleep says that only the bell wakes the attending goroutine; while it is not, it looks
+	// by itself soon enough, and a writer is spared the price of waking somebody.
+	asleep  atomic.Bool
+	stirred atomic.Bool // commits were applied since it last looked
+}
+
+// While commits come in, the attending goroutine looks for work at every attendEvery, and for
+// attendFor after the last one.
+const (
+	attendEvery = time.Millisecond
+	attendFor   = time.Second
+)
+
+// stir keeps the attending goroutine from falling asleep.
+func (a *agenda) stir() {
+	if !a.stirred.Load() {
+		a.stirred.Store(true)
+	}
 }
 
 type errand uint8
@@ -76,7 +95,9 @@ func (a *agenda) work(ws *workspace) {
 	a.mu.Lock()
 	a.busy[ws] = struct{}{}
 	a.mu.Unlock()
-	a.ring()
+	if a.asleep.Load() {
+		a.ring()
+	}
 }
 
 // set moves an appointment; zero takes it off.
@@ -145,11 +166,18 @@ func (a *agenda) take(now int64) (busy []*workspace, due []appointment, next int
 }
 
 // attend is the runtime's own loop: one step of pending work for each workspace that has some,
-// then what is due, then sleep until the bell or the next appointment.
+// then what is due, then rest until the bell, the next appointment or, while commits come in, the
+// next look.
 func (r *Runtime) attend() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for {
+	quiet := attendFor // since the last commit, about
+	for r.ctx.Err() == nil {
+		if r.agenda.stirred.Swap(false) {
+			quiet = 0
+		}
+		awake := quiet < attendFor
+		r.agenda.asleep.Store(!awake) // before looking: who comes later rings
 		busy, due, next := r.agenda.take(r.now())
 		for _, ws := range busy {
 			r.step(ws)
@@ -157,20 +185,22 @@ func (r *Runtime) attend() {
 		for _, a := range due {
 			r.keep(a)
 		}
-		if len(busy) == 0 && len(due) == 0 {
-			wait := time.Hour
-			if next != 0 {
-				wait = time.Duration(max(1, next-r.now())) * time.Millisecond
-			}
-			timer.Reset(min(wait, time.Hour))
-			select {
-			case <-timer.C:
-			case <-r.agenda.bell:
-			case <-r.ctx.Done():
-			}
+		if len(busy) > 0 || len(due) > 0 {
+			continue
 		}
-		if r.ctx.Err() != nil {
-			return
+		wait := time.Hour
+		if next != 0 {
+			wait = min(wait, time.Duration(max(1, next-r.now()))*time.Millisecond)
+		}
+		if awake {
+			wait = min(wait, attendEvery)
+			quiet += wait
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-r.agenda.bell:
+		case <-r.ctx.Done():
 		}
 	}
 }

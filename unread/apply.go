@@ -47,6 +47,9 @@ func (st *state) apply(lsn readstate.LSN, ev readstate.Event) error {
 	return nil
 }
 
+// fewTouches is how many rows of an event are found by looking at each.
+const fewTouches = 8
+
 // touchKey finds or adds the row of a member in the scratch; nil where it is not loaded, as for
 // nobody. The pointer lasts until the next call.
 func (st *state) touchKey(s int32, key readstate.MemberKey) *touch {
@@ -54,17 +57,27 @@ func (st *state) touchKey(s int32, key readstate.MemberKey) *touch {
 	if e == none {
 		return nil
 	}
-	if i, found := st.touchAt[e]; found {
-		return &st.touched[i]
+	n := len(st.touched)
+	for i := range min(n, fewTouches) {
+		if st.touched[i].entry == e {
+			return &st.touched[i]
+		}
 	}
-	st.touchAt[e] = len(st.touched)
+	if n >= fewTouches {
+		if i, found := st.touchAt[e]; found {
+			return &st.touched[i]
+		}
+		st.touchAt[e] = n
+	}
 	st.touched = append(st.touched, touch{entry: e})
-	return &st.touched[len(st.touched)-1]
+	return &st.touched[n]
 }
 
 func (st *state) untouch() {
+	if len(st.touched) > fewTouches {
+		clear(st.touchAt)
+	}
 	st.touched = st.touched[:0]
-	clear(st.touchAt)
 }
 
 // touchRoles gathers the loaded rows that a message names.
@@ -135,6 +148,10 @@ func (st *state) postTouched(t readstate.ScopeType, ev *readstate.MessageEvent) 
 	m := readstate.Message{Revision: ev.Revision, Everyone: ev.Everyone}
 	for i := range st.touched {
 		e, role := st.touched[i].entry, st.touched[i].is
+		if role == (readstate.Role{Author: true}) && !ev.Everyone &&
+			st.rows.raiseAuthor(e, ev.AuthorRank) {
+			continue // nobody blocks themself: there is no pair
+		}
 		f := st.rows.load(e)
 		if role.Author {
 			f.writer.AuthorHead = ev.AuthorRank
@@ -177,10 +194,12 @@ func (st *state) fireMessage(s int32, everyone bool) {
 		}
 		return
 	}
-	kept := st.holdBack(s, t)
-	st.fireAll(s)
-	for _, e := range kept {
-		st.push(st.scopes.At(s).waitAll, e)
+	if !st.onlyNeutral(s, t) {
+		kept := st.holdBack(s, t)
+		st.fireAll(s)
+		for _, e := range kept {
+			st.push(st.scopes.At(s).waitAll, e)
+		}
 	}
 	if everyone {
 		st.fireNamed(s)
@@ -191,6 +210,19 @@ func (st *state) fireMessage(s int32, everyone bool) {
 			st.fireWaiting(st.touched[i].entry)
 		}
 	}
+}
+
+// onlyNeutral reports that nobody waits for the message but whom it is nothing new to, as when
+// a scope's members have unread messages already.
+func (st *state) onlyNeutral(s int32, t readstate.ScopeType) bool {
+	l := st.scopes.At(s).waitAll
+	left := st.lists.At(l).n
+	for i := 0; i < len(st.touched) && left > 0; i++ {
+		if st.touched[i].is.Neutral(t) && st.listOf(st.touched[i].entry) == l {
+			left--
+		}
+	}
+	return left == 0
 }
 
 // holdBack takes the neutral rows off the list that is about to fire, so that writing makes

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -79,6 +80,7 @@ func TestBatchesAreWorkedOff(t *testing.T) {
 			}
 		}
 		g.do(t, r, "post s1 A")
+		time.Sleep(attendEvery)
 		synctest.Wait()
 		if s := r.Stats(); s.PendingBatches != 0 || s.Ticks < 4 {
 			t.Errorf("%d batches are left after %d steps", s.PendingBatches, s.Ticks)

@@ -202,6 +202,17 @@ func (r *rows) load(e int32) full {
 	return f
 }
 
+// raiseAuthor stores the member's author rank by its word alone, where that is the place for it.
+func (r *rows) raiseAuthor(e int32, rank uint64) bool {
+	w := r.hot.At(e)
+	cold := int32(atomic.LoadUint32(&w[wordCold]))
+	if rank > 1<<32-1 || cold != none && *r.cold.At(cold)&(1<<fieldAuthorHead) != 0 {
+		return false
+	}
+	atomic.StoreUint32(&w[wordAuthorHead], uint32(rank))
+	return true
+}
+
 // thaw reads a cold record and reports that it has the effective point.
 func (r *rows) thaw(at int32, v *numbers) bool {
 	head := *r.cold.At(at)

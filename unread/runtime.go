@@ -210,6 +210,7 @@ func (r *Runtime) Apply(
 	if err != nil {
 		return fmt.Errorf("apply %d: %w", lsn, err)
 	}
+	r.agenda.stir()
 	r.lock(ws)
 	defer r.unlock(ws)
 	if ws.dropped {

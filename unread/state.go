@@ -46,7 +46,7 @@ type state struct {
 	marks     []bulkMark
 	fireLimit int
 	touched   []touch              // scratch of one event,
-	touchAt   map[int32]int        // by row
+	touchAt   map[int32]int        // by row, beyond the first few
 	noted     []*Watch             // watches to wake once the lock is released
 	untils    []readstate.MemberID // watched members whose next end of a level changed
 	missing   []missing            // rows that only a page can bring
