@@ -1,6 +1,7 @@
 package unread
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -161,4 +162,36 @@ func TestADotStopsAtTheFirstHit(t *testing.T) {
 	if n := checks(); n != 1 {
 		t.Errorf("%d checks the second time", n)
 	}
+}
+
+// Reads are exact while others read: what there is to tidy, and what waits on batches, keeps
+// nobody waiting.
+func TestReadsShareTheWorkspace(t *testing.T) {
+	d := crowded(t, 1)
+	d.do("post s1 A")
+	ws := d.space()
+	for _, read := range []struct {
+		after string
+		want  bool
+	}{{"", true}, {"read s1 B 1 v=0", false}, {"post s1 A", true}} {
+		if read.after != "" {
+			d.do(read.after)
+		}
+		ws.mu.RLock() // somebody reads all the while
+		dot, state := d.r.HasUnread(testSpace, "B")
+		s, err := d.r.Summary(t.Context(), testSpace, "B")
+		totals, err2 := d.r.Totals(t.Context(), testSpace, "B", ByType)
+		page, err3 := d.r.Rows(t.Context(), testSpace, "B", "", 9)
+		ws.mu.RUnlock()
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		sum := totals["channel"]
+		if dot != read.want || state != Ready || s.HasUnread != dot || sum != s.Badge ||
+			page.Summary != s || (sum.Conversations > 0) != dot {
+			t.Errorf("after %q: dot %t (%s), summary %+v, totals %+v, page %+v", read.after, dot,
+				state, s, sum, page.Summary)
+		}
+	}
+	d.agree()
 }

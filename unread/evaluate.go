@@ -121,23 +121,46 @@ func (st *state) visible(e int32) bool {
 	return st.standing(e, st.now).visible
 }
 
-// fold sums the member's candidates. Clean says that every one of them is unread and that no
-// pending work was seen: nothing is left to tidy. The sum itself is right only then, or after
-// settle.
-func (st *state) fold(m int32, now int64) (badge readstate.Badge, clean bool, err error) {
+// fold sums the member's candidates and what pending batches have of the member's rows. It
+// changes nothing, and notes when there is something to tidy: clean candidates, or rows of
+// batches. Where the end of a level has passed, memory has to change first: errOverdue.
+func (st *state) fold(m int32, now int64) (badge readstate.Badge, err error) {
 	mb := st.members.At(m)
-	until := mb.nextUntil.Load()
-	clean = !st.awaits(m) && (until == 0 || now < until)
-	for e := st.lists.At(mb.candidate.Load()).head; e != none; e = st.rows.links.At(e).next {
+	if mb.overdue(now) {
+		return badge, errOverdue
+	}
+	candidates, clean := mb.candidate.Load(), true
+	for e := range st.considered(m) {
 		st.checks.add(m, 1)
 		v, err := st.evaluate(e, now)
 		if err != nil {
-			return badge, false, err
+			return badge, err
 		}
-		clean = clean && v.presented.Shown
+		clean = clean && v.presented.Shown && st.listOf(e) == candidates
 		badge.Add(v.presented)
 	}
-	return badge, clean, nil
+	mb.tidied(clean)
+	return badge, nil
+}
+
+// dot reports that some row of the member is shown, as fold would find out, and stops at the
+// first.
+func (st *state) dot(m int32, now int64) (bool, error) {
+	if st.members.At(m).overdue(now) {
+		return false, errOverdue
+	}
+	for e := range st.considered(m) {
+		if hit, err := st.shown(m, e, now); hit || err != nil {
+			return hit, err
+		}
+	}
+	return false, nil
+}
+
+func (st *state) shown(m, e int32, now int64) (bool, error) {
+	st.checks.add(m, 1)
+	v, err := st.evaluate(e, now)
+	return err == nil && v.presented.Shown, err
 }
 
 // row is the public form of an evaluated row.

@@ -135,7 +135,7 @@ func (r *Runtime) merge(
 		st.connect(m, ws.watches[id]...)
 	}
 	mb := st.members.At(m)
-	mb.used.Store(1)
+	mb.use()
 	mb.gone = max(mb.gone, from.gone)
 	slots := st.mergeScopes(side)
 	x := from.run()
@@ -229,8 +229,8 @@ func (r *Runtime) evict(ws *workspace, kept int32) {
 		if !st.members.InUse(m) || m == kept || st.connected[m] != nil {
 			continue
 		}
-		if mb.used.Load() != 0 {
-			mb.used.Store(0)
+		if mb.reads.Load()&readUsed != 0 {
+			mb.reads.And(^uint32(readUsed))
 			continue
 		}
 		if ws.jobs[st.memberID(m)] != nil {

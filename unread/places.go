@@ -1,6 +1,7 @@
 package unread
 
 import (
+	"iter"
 	"slices"
 	"sync/atomic"
 
@@ -210,15 +211,33 @@ func (st *state) collect(m int32) bool {
 	return found
 }
 
-// awaits reports that some row of the member is on a pending batch.
-func (st *state) awaits(m int32) bool {
-	for _, l := range st.batches {
-		s := st.lists.At(l).scope
-		if e := st.entryOf(m, s); e != none && st.listOf(e) == l {
-			return true
+// awaiting yields the member's rows that pending batches have.
+func (st *state) awaiting(m int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for _, l := range st.batches {
+			e := st.entryOf(m, st.lists.At(l).scope)
+			if e != none && st.listOf(e) == l && !yield(e) {
+				return
+			}
 		}
 	}
-	return false
+}
+
+// considered yields every row of the member that may be unread.
+func (st *state) considered(m int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		head := st.lists.At(st.members.At(m).candidate.Load()).head
+		for e := head; e != none; e = st.rows.links.At(e).next {
+			if !yield(e) {
+				return
+			}
+		}
+		for e := range st.awaiting(m) {
+			if !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 // noteUntil keeps the earliest end of a level.

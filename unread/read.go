@@ -84,9 +84,13 @@ func (r *Runtime) tryView(
 	}
 	mb.use()
 	err := fn(st, m, max(st.now, r.now()))
+	untidy := mb.untidy()
 	ws.mu.RUnlock()
-	if errors.Is(err, errUntidy) {
-		return r.tidyView(ws, member, enough, fn)
+	if errors.Is(err, errOverdue) {
+		return r.dueView(ws, member, enough, fn)
+	}
+	if untidy {
+		r.tidy(ws, member)
 	}
 	if errors.Is(err, ErrInvariant) {
 		r.lock(ws)
@@ -98,12 +102,30 @@ func (r *Runtime) tryView(
 	return true, err
 }
 
-// errUntidy is how a read under the shared lock says that the member's candidates need work
-// that changes memory.
-var errUntidy = errors.New("candidates are untidy")
+// tidy puts the member's clean candidates back to wait, so that later reads need not look at
+// them. What a read says does not depend on it: when others have the workspace, it is left to a
+// later read.
+func (r *Runtime) tidy(ws *workspace, member readstate.MemberID) {
+	if !r.tryLock(ws) {
+		return
+	}
+	defer r.unlock(ws)
+	m := ws.st.memberNamed(member)
+	if m == none || ws.dropped {
+		return
+	}
+	ws.st.members.At(m).tidied(true)
+	if _, err := ws.st.total(m); err != nil {
+		r.alarm(ws)
+	}
+}
 
-// tidyView checks the member's candidates and runs fn, which finds all of them unread then.
-func (r *Runtime) tidyView(
+// errOverdue is how a read under the shared lock says that memory has to change first, because
+// the end of a level has passed.
+var errOverdue = errors.New("the end of a level has passed")
+
+// dueView looks at what has passed and runs fn.
+func (r *Runtime) dueView(
 	ws *workspace, member readstate.MemberID, enough need,
 	fn func(st *state, m int32, now int64) error,
 ) (bool, error) {
@@ -153,7 +175,7 @@ func stateOf(err error) State {
 	switch {
 	case err == nil:
 		return Ready
-	case errors.Is(err, ErrBudget), errors.Is(err, ErrNoWorkspace),
+	case errors.Is(err, ErrBudget), errors.Is(err, ErrNoWorkspace), errors.Is(err, ErrCursor),
 		errors.Is(err, ErrInvariant), errors.Is(err, ErrNoMember), errors.Is(err, ErrNoRow):
 		return Unavailable
 	}
@@ -217,14 +239,11 @@ func (r *Runtime) Summary(
 	return s, nil
 }
 
-// peek is the member's summary where it takes no change of memory, else errUntidy.
+// peek is the member's summary, without a change of memory, or errOverdue.
 func (st *state) peek(m int32, now int64) (Summary, error) {
-	badge, clean, err := st.fold(m, now)
+	badge, err := st.fold(m, now)
 	if err != nil {
 		return Summary{}, err
-	}
-	if !clean {
-		return Summary{}, errUntidy
 	}
 	return st.summarize(m, badge), nil
 }
@@ -265,7 +284,12 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 	if !r.cfg.Hints && r.firstCandidate(ws, member) {
 		return true, Ready
 	}
-	r.lock(ws)
+	if !r.tryLock(ws) { // there may be something to tidy, which can wait
+		if dot, state := r.dot(ws, member); state != "" {
+			return dot, state
+		}
+		r.lock(ws)
+	}
 	defer r.unlock(ws)
 	m := ws.st.memberNamed(member)
 	if m != none {
@@ -311,9 +335,25 @@ func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool 
 	if e == none {
 		return false
 	}
-	st.checks.add(m, 1)
-	v, err := st.evaluate(e, max(st.now, r.now()))
-	return err == nil && v.presented.Shown
+	hit, err := st.shown(m, e, max(st.now, r.now()))
+	return hit && err == nil
+}
+
+// dot answers under the shared lock where memory suffices and need not change; the state is
+// empty where it does not.
+func (r *Runtime) dot(ws *workspace, member readstate.MemberID) (dot bool, state State) {
+	ws.mu.RLock()
+	defer ws.mu.RUnlock()
+	st := ws.st
+	m := st.memberNamed(member)
+	if m == none || ws.dropped || st.members.At(m).erased.Load() {
+		return false, ""
+	}
+	dot, err := st.dot(m, max(st.now, r.now()))
+	if err != nil || !dot && !st.members.At(m).complete.Load() {
+		return false, ""
+	}
+	return dot, st.stateOfMember(m)
 }
 
 // Visible reports from memory alone whether the member sees the scope. Known is false where

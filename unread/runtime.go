@@ -162,6 +162,19 @@ func (r *Runtime) now() int64 {
 // lock takes the workspace for a change and brings its clock up to date.
 func (r *Runtime) lock(ws *workspace) {
 	ws.mu.Lock()
+	r.begin(ws)
+}
+
+// tryLock does the same where nobody has the workspace.
+func (r *Runtime) tryLock(ws *workspace) bool {
+	if !ws.mu.TryLock() {
+		return false
+	}
+	r.begin(ws)
+	return true
+}
+
+func (r *Runtime) begin(ws *workspace) {
 	ws.seq.Add(1)
 	ws.st.now = max(ws.st.now, r.now())
 }

@@ -21,7 +21,7 @@ type member struct {
 	size      atomic.Int32
 	id        atomic.Int32  // in ids
 	candidate atomic.Int32  // list of rows that may be unread
-	used      atomic.Uint32 // set by reads, cleared by the eviction hand
+	reads     atomic.Uint32 // what reads left: readUsed and readUntidy
 	badge     atomic.Uint32 // a readstate.BadgeDisplay
 	erased    atomic.Bool
 	complete  atomic.Bool
@@ -35,11 +35,35 @@ type member struct {
 
 func (mb *member) run() run { return run{mb.at.Load(), mb.n.Load(), mb.size.Load()} }
 
-// use keeps the member from the next pass of the eviction hand.
+const (
+	// readUsed keeps the member from the next pass of the eviction hand, which clears it.
+	readUsed = 1 << iota
+	// readUntidy says that candidates were seen that are clean, or rows on batches.
+	readUntidy
+)
+
 func (mb *member) use() {
-	if mb.used.Load() == 0 {
-		mb.used.Store(1)
+	if mb.reads.Load()&readUsed == 0 {
+		mb.reads.Or(readUsed)
 	}
+}
+
+func (mb *member) untidy() bool { return mb.reads.Load()&readUntidy != 0 }
+
+// tidied notes what a read saw.
+func (mb *member) tidied(clean bool) {
+	switch {
+	case clean && mb.untidy():
+		mb.reads.And(^uint32(readUntidy))
+	case !clean && !mb.untidy():
+		mb.reads.Or(readUntidy)
+	}
+}
+
+// overdue reports that the end of some level has passed and was not looked at.
+func (mb *member) overdue(now int64) bool {
+	until := mb.nextUntil.Load()
+	return until != 0 && until <= now
 }
 
 func (mb *member) setRun(x run) {

@@ -24,15 +24,17 @@ func (r *Runtime) Totals(
 ) (map[string]readstate.Badge, error) {
 	var totals map[string]readstate.Badge
 	err := r.view(ctx, id, member, whole, func(st *state, m int32, now int64) error {
-		if _, err := st.peek(m, now); err != nil {
-			return err
+		if st.members.At(m).overdue(now) {
+			return errOverdue
 		}
 		totals = map[string]readstate.Badge{}
-		head := st.lists.At(st.members.At(m).candidate.Load()).head
-		for e := head; e != none; e = st.rows.links.At(e).next {
+		for e := range st.considered(m) {
 			v, err := st.evaluate(e, now)
 			if err != nil {
 				return err
+			}
+			if !v.presented.Shown {
+				continue
 			}
 			for _, key := range st.groups(e, group) {
 				badge := totals[key]

@@ -262,11 +262,19 @@ func (w *Watch) evaluate(taken []told) []Delta {
 	r, ws := w.r, w.ws
 	ws.mu.RLock()
 	st, now := ws.st, max(ws.st.now, r.now())
+	var untidy []readstate.MemberID
 	deltas, err := w.deltas(st, taken, now, func(m int32) (Summary, error) {
-		return st.peek(m, now)
+		s, err := st.peek(m, now)
+		if st.members.At(m).untidy() {
+			untidy = append(untidy, st.memberID(m))
+		}
+		return s, err
 	})
 	ws.mu.RUnlock()
 	if err == nil {
+		for _, id := range untidy {
+			r.tidy(ws, id)
+		}
 		return deltas
 	}
 	r.lock(ws)
