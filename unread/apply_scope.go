@@ -57,6 +57,7 @@ func (st *state) mark(e int32) {
 		return
 	}
 	s := st.rows.scope(e)
+	c.sum.change(s)
 	key := st.scopes.At(s).key
 	for _, w := range c.watchers {
 		w.note(c.id, key, func() readstate.ScopeID { return st.scopeID(s) })

@@ -7,6 +7,7 @@ type connected struct {
 	id       readstate.MemberID
 	watchers []*Watch
 	at       []int32 // for each row of the run, 1 + its position in the scope's audience
+	sum      running
 }
 
 func (st *state) watchers(m int32) []*Watch {
@@ -69,6 +70,7 @@ func (st *state) watchEntry(m, e int32) {
 	s := st.rows.scope(e)
 	st.audience[s] = append(st.audience[s], e)
 	c.at[i] = int32(len(st.audience[s]))
+	c.sum.forget()
 	st.watched++
 }
 

@@ -241,7 +241,7 @@ func (r *Runtime) Summary(
 
 // peek is the member's summary, without a change of memory, or errOverdue.
 func (st *state) peek(m int32, now int64) (Summary, error) {
-	badge, err := st.fold(m, now)
+	badge, err := st.sum(m, now)
 	if err != nil {
 		return Summary{}, err
 	}
