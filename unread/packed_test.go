@@ -136,3 +136,28 @@ func TestSizes(t *testing.T) {
 		}
 	}
 }
+
+// An author's rank is raised by its word alone only where the word holds it before and after.
+func TestRanksAreRaisedInTheirPlace(t *testing.T) {
+	r := newRows(new(slab.Memory))
+	e := r.take(8, 1).at
+	for _, c := range []struct {
+		before, rank uint64
+		word         bool
+	}{
+		{0, 1, true}, {5, 6, true}, {1<<32 - 2, 1<<32 - 1, true}, {1<<32 - 1, 1 << 32, false},
+		{1 << 33, 1<<33 + 1, false}, {1 << 33, 7, false},
+	} {
+		var f full
+		f.row.Effective, f.writer.AuthorHead = 1, c.before
+		r.store(e, &f)
+		word := r.raiseAuthor(e, c.rank)
+		want := c.before
+		if word {
+			want = c.rank
+		}
+		if got := r.load(e).writer.AuthorHead; word != c.word || got != want {
+			t.Errorf("from %d to %d: by word %t, then %d", c.before, c.rank, word, got)
+		}
+	}
+}

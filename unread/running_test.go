@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tidemark-im/tidemark/internal/model"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -43,5 +44,40 @@ func TestARunningBadgeCostsWhatChanged(t *testing.T) {
 			t.Errorf("%q: %d rows were looked at of %d", c.line, checks, scopes)
 		}
 	}
+	d.agree()
+}
+
+// A running badge ends with the end of a level, although no event says so.
+func TestARunningBadgeEndsWithALevel(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "level s1 B none until=10", "post s1 A")...)
+	d.load("B")
+	d.watch("B")
+	for range 2 { // the second time it runs
+		if s := d.summary("B"); s.HasUnread {
+			t.Fatalf("muted: %+v", s)
+		}
+	}
+	d.facts.play(model.Op{Kind: model.OpAdvanceClock, Advance: 10})
+	if s := d.summary("B"); s.Badge.Messages != 1 {
+		t.Errorf("unmuted by time: %+v", s)
+	}
+	d.agree()
+}
+
+// Changes beyond what is kept are added up anew.
+func TestARunningBadgeForgetsManyChanges(t *testing.T) {
+	d := newDesk(t, Config{}, append(room, "create s2 channel", "join s2 A", "join s2 B",
+		"create s3 channel", "join s3 A", "join s3 B")...)
+	d.load("B")
+	w := d.watch("B")
+	d.summary("B")
+	for range maxChanged { // alternating scopes are changes of their own
+		d.do("post s1 A", "post s2 A")
+	}
+	d.do("post s3 A")
+	if s := d.summary("B"); s.Badge.Messages != 2*maxChanged+1 || s.Badge.Conversations != 3 {
+		t.Errorf("badge %+v", s.Badge)
+	}
+	d.told(w)
 	d.agree()
 }
