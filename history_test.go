@@ -148,7 +148,7 @@ func TestSeededHistoriesAreServedExactly(t *testing.T) {
 	total := 0
 	for seed := range uint64(seeded(12)) {
 		tb := newTable(t)
-		ops := model.RandomOps(rand.New(rand.NewPCG(seed, 2)), 150, model.HubMix())
+		ops := model.RandomOps(rand.New(rand.NewPCG(seed, 2)), 150, model.FactsMix())
 		for i, op := range ops {
 			err := tb.driver.Apply(t.Context(), op)
 			if err == nil {

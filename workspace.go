@@ -57,7 +57,7 @@ func (w *Workspace) Leave(ctx context.Context, op facts.Leave) (facts.Setting, e
 	return w.engine.lane.Leave(ctx, w.id, op)
 }
 
-// SetFollow follows a thread or stops following it.
+// SetFollow follows a thread or watches a task, or stops.
 func (w *Workspace) SetFollow(ctx context.Context, op facts.SetFollow) (facts.Setting, error) {
 	return w.engine.lane.SetFollow(ctx, w.id, op)
 }
@@ -90,6 +90,18 @@ func (w *Workspace) Trim(ctx context.Context, op facts.TrimScope) (facts.Receipt
 // Move moves messages to another scope.
 func (w *Workspace) Move(ctx context.Context, op facts.Move) (facts.Receipt, error) {
 	return w.engine.lane.Move(ctx, w.id, op)
+}
+
+// RecordActivity appends a durable activity to a scope.
+func (w *Workspace) RecordActivity(
+	ctx context.Context, op facts.RecordActivity,
+) (facts.ActivityReceipt, error) {
+	return w.engine.lane.RecordActivity(ctx, w.id, op)
+}
+
+// PutTask changes the facts of a task. Every change is an activity for those whom it concerns.
+func (w *Workspace) PutTask(ctx context.Context, op facts.PutTask) (facts.TaskReceipt, error) {
+	return w.engine.lane.PutTask(ctx, w.id, op)
 }
 
 // Batch collects operations that are run in order and share commits.
@@ -171,6 +183,14 @@ func (w *Workspace) Unread(
 	ctx context.Context, m readstate.MemberID, cursor string, limit int,
 ) (unread.RowPage, error) {
 	return w.engine.runtime.Rows(ctx, w.id, m, cursor, limit)
+}
+
+// UnreadLines hands such a page to read as it lies in memory: see [unread.Runtime.Lines].
+func (w *Workspace) UnreadLines(
+	ctx context.Context, m readstate.MemberID, cursor string, limit int,
+	read func(*unread.LinePage),
+) (unread.State, error) {
+	return w.engine.runtime.Lines(ctx, w.id, m, cursor, limit, read)
 }
 
 // Summary returns a member's totals.

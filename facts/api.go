@@ -58,7 +58,7 @@ func (l *Lane) Leave(ctx context.Context, w readstate.WorkspaceID, op Leave) (Se
 	return do[Setting](ctx, l, w, &leave{Leave: op})
 }
 
-// SetFollow follows or stops following.
+// SetFollow follows a thread or watches a task, or stops.
 func (l *Lane) SetFollow(ctx context.Context, w readstate.WorkspaceID, op SetFollow) (Setting, error) {
 	return do[Setting](ctx, l, w, &setFollow{SetFollow: op})
 }
@@ -91,6 +91,18 @@ func (l *Lane) Trim(ctx context.Context, w readstate.WorkspaceID, op TrimScope) 
 // Move moves messages to another scope.
 func (l *Lane) Move(ctx context.Context, w readstate.WorkspaceID, op Move) (Receipt, error) {
 	return do[Receipt](ctx, l, w, &move{Move: op})
+}
+
+// RecordActivity appends an activity.
+func (l *Lane) RecordActivity(
+	ctx context.Context, w readstate.WorkspaceID, op RecordActivity,
+) (ActivityReceipt, error) {
+	return do[ActivityReceipt](ctx, l, w, &recordActivity{RecordActivity: op})
+}
+
+// PutTask changes the facts of a task.
+func (l *Lane) PutTask(ctx context.Context, w readstate.WorkspaceID, op PutTask) (TaskReceipt, error) {
+	return do[TaskReceipt](ctx, l, w, &putTask{PutTask: op})
 }
 
 // MarkRead advances a cursor.
@@ -141,6 +153,14 @@ func (b *Batch) PutMember(op PutMember) { b.ops = append(b.ops, &putMember{PutMe
 // PutScope adds a scope.
 func (b *Batch) PutScope(op PutScope) { b.ops = append(b.ops, &putScope{PutScope: op}) }
 
+// RecordActivity adds an activity.
+func (b *Batch) RecordActivity(op RecordActivity) {
+	b.ops = append(b.ops, &recordActivity{RecordActivity: op})
+}
+
+// PutTask adds a change of a task.
+func (b *Batch) PutTask(op PutTask) { b.ops = append(b.ops, &putTask{PutTask: op}) }
+
 // MarkRead adds a read.
 func (b *Batch) MarkRead(op MarkRead) { b.ops = append(b.ops, &markRead{MarkRead: op}) }
 
@@ -152,13 +172,15 @@ func (b *Batch) Chain() { b.chained = true }
 // Len returns the number of operations added.
 func (b *Batch) Len() int { return len(b.ops) }
 
-// BatchResult is the answer of one operation of a batch: a Receipt, Setting or ReadResult as
-// the operation's own method returns it, or an error.
+// BatchResult is the answer of one operation of a batch, in the field for what the operation's own
+// method returns, or an error.
 type BatchResult struct {
-	Receipt Receipt
-	Setting Setting
-	Read    ReadResult
-	Err     error
+	Receipt  Receipt
+	Setting  Setting
+	Read     ReadResult
+	Activity ActivityReceipt
+	Task     TaskReceipt
+	Err      error
 }
 
 // Run runs the batch and returns a result for each operation, in their order. Its own error
@@ -178,6 +200,10 @@ func (b *Batch) Run(ctx context.Context) ([]BatchResult, error) {
 			out[i].Setting = v
 		case ReadResult:
 			out[i].Read = v
+		case ActivityReceipt:
+			out[i].Activity = v
+		case TaskReceipt:
+			out[i].Task = v
 		}
 	}
 	return out, nil

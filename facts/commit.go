@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -42,10 +43,13 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 		batch := backlog[:n:n]
 		backlog = backlog[n:]
 		rows += part
-		ran = append(ran, batch...)
-		if !l.runAll(ctx, batch) {
+		did, ok := l.runAll(ctx, batch)
+		if ran = append(ran, batch[:did]...); !ok {
 			l.breakGroup()
 			return append(l.runAgain(ctx, ran), backlog...)
+		}
+		if did < n || g.full(l.cfg.GroupRows) {
+			backlog, rows = slices.Concat(batch[did:], backlog), l.cfg.GroupRows
 		}
 		if len(backlog) == 0 && l.cfg.Now().Sub(started) < l.cfg.GroupWait {
 			backlog = l.more()
@@ -101,37 +105,44 @@ func (l *Lane) runAgain(ctx context.Context, ran []*request) []*request {
 	default:
 		return l.runSingly(ctx, ran)
 	}
-	if !l.runAll(ctx, ran) {
+	did, ok := l.runAll(ctx, ran)
+	if !ok {
 		l.breakGroup()
 		return l.runSingly(ctx, ran)
 	}
+	ran, rest := ran[:did:did], ran[did:]
 	switch l.finish(ctx, ran) {
 	case groupDurable:
-		return l.hand(ran)
+		return append(l.hand(ran), rest...)
 	case groupBroken:
-		return l.runSingly(ctx, ran)
+		return append(l.runSingly(ctx, ran), rest...)
 	}
-	return nil
+	return rest
 }
 
-// runAll runs requests in order. False means that the group is broken and has to go: the store
-// failed, or an operation was refused after it had staged something.
-func (l *Lane) runAll(ctx context.Context, batch []*request) bool {
+// runAll runs requests in order and returns how many: all of them, unless the group is full before
+// its end, since what an operation writes to a task's audience shows only as it runs. False means
+// that the group is broken and has to go with all its requests: the store failed, or an operation
+// was refused after it had staged something.
+func (l *Lane) runAll(ctx context.Context, batch []*request) (int, bool) {
 	g := l.group
 	if err := g.prepare(ctx, batch); err != nil {
 		l.cfg.Log.Warn("group broken while loading", "error", err)
 		l.cause = err
-		return false
+		return len(batch), false
 	}
-	for _, r := range batch {
+	for i, r := range batch {
 		l.runOne(ctx, r)
 		if errors.Is(r.err, errBroken) || (r.err != nil && !kept(r.err) && g.opStaged) {
 			l.cfg.Log.Warn("group broken", "operation", r.op.name(), "error", r.err)
 			l.cause = r.err
-			return false
+			return len(batch), false
+		}
+		if g.full(l.cfg.GroupRows) {
+			return i + 1, true
 		}
 	}
-	return true
+	return len(batch), true
 }
 
 // kept reports an error that goes together with staged changes.
@@ -308,7 +319,7 @@ func (l *Lane) runSingly(ctx context.Context, ran []*request) []*request {
 	var again []*request
 	for _, r := range ran {
 		one := []*request{r}
-		if l.runAll(ctx, one) {
+		if _, ok := l.runAll(ctx, one); ok {
 			switch l.finish(ctx, one) {
 			case groupDurable:
 				again = append(again, l.hand(one)...)

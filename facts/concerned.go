@@ -2,11 +2,8 @@ package facts
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -120,37 +117,17 @@ func NameMessage(m *MessageRow, name func(readstate.MemberKey) readstate.MemberI
 	return out
 }
 
-// digest identifies a request's body. Who asked, and under which permissions, is no part of it.
-func digest(op any) Digest {
-	switch v := op.(type) {
-	case Post:
-		v.By, v.CreateMembers = Actor{}, false
-		op = v
-	case Edit:
-		v.By = Actor{}
-		op = v
-	case Remove:
-		v.By = Actor{}
-		op = v
-	case Rewind:
-		v.By = Actor{}
-		op = v
-	case TrimScope:
-		v.By = Actor{}
-		op = v
-	case Move:
-		v.By = Actor{}
-		op = v
+// NameActivity turns a stored row into an activity as readers see it; name resolves keys.
+func NameActivity(a *ActivityRow, name func(readstate.MemberKey) readstate.MemberID) Activity {
+	out := Activity{
+		ID: a.ID, Seq: a.Seq, Type: a.Type, HighSignal: a.HighSignal, Actor: name(a.Actor),
+		RefType: a.RefType, RefID: a.RefID, CreatedAt: a.CreatedAt,
+		Payload: json.RawMessage(a.Payload),
 	}
-	text, err := json.Marshal(op)
-	if err != nil {
-		// The payload is the only part that may fail to encode, and it has been validated.
-		panic(fmt.Sprintf("operation %T does not encode: %v", op, err))
+	if a.Subject != 0 {
+		out.Subject = name(a.Subject)
 	}
-	h := sha256.New()
-	h.Write(text)
-	h.Write([]byte(reflect.TypeOf(op).String()))
-	return Digest(h.Sum(nil)[:len(Digest{})])
+	return out
 }
 
 // refusal turns an error of the algebra into one of this package.
@@ -164,43 +141,4 @@ func refusal(err error) error {
 		return &refused{ErrConflict, err}
 	}
 	return broken("algebra", err)
-}
-
-// actorKey is whose operation ids an operation belongs to: the acting member's, or the
-// workspace's services', which have the local number zero.
-func (g *group) actorKey(
-	ctx context.Context, w *workspace, by Actor,
-) (readstate.MemberKey, error) {
-	if by.Member == "" {
-		return MemberKeyOf(w.Key, 0), nil
-	}
-	info, ok, err := g.findMember(ctx, w, by.Member)
-	if err != nil || !ok {
-		return MemberKeyOf(w.Key, 0), err
-	}
-	return info.Key, nil
-}
-
-// replayed answers with a stored receipt.
-func (g *group) replayed(op OperationRow, d Digest) (any, bool, error) {
-	if op.Digest != d {
-		return nil, true, fmt.Errorf("operation %q: %w", op.ID, ErrMismatch)
-	}
-	var r Receipt
-	if err := json.Unmarshal(op.Result, &r); err != nil {
-		return nil, true, broken("receipt", err)
-	}
-	r.Duplicate = true
-	return r, true, nil
-}
-
-// keep stores the receipt of an operation whose id lives on no message.
-func (g *group) keep(key OpKey, d Digest, r Receipt) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return broken("receipt", err)
-	}
-	g.operations.put(key, OperationRow{OpKey: key, Digest: d, Result: text, CreatedAt: g.clock})
-	g.receipted.staged[key.Actor] = slot[struct{}]{exists: true}
-	return nil
 }

@@ -34,6 +34,24 @@
 //   - Long work (rewind, trim, erasure) is a chain of commits, each correct by itself; what
 //     others do between two of them is not affected.
 //
+// # Tasks and activities
+//
+// A message of a task is delivered to those who watch it, its assignee and whom it names, as far as
+// they see the task when it is committed; who wrote it and for whom it was written are not told.
+// Who they are is frozen in the commit. The humans of them are recipients of the message, have a
+// row in the index of conversations and are counted; the agents are in the outbox row alone, which
+// every readable message of a task has. With it goes one activity of type discussion_added, which
+// counts for nobody: it says which activities somebody has seen who has read the message.
+//
+// Activities are a log of their own. The types that HighSignal lists count: in a task for those whom
+// they are delivered to, which are its watchers and its assignee, elsewhere for everybody but their
+// actor. All others are a record. Telemetry is refused.
+//
+//	post in a task    -> message + deliveries | discussion_added | outbox row | conversations
+//	activity in one   -> activity + deliveries | outbox row | conversations
+//	channel, thread   -> message, or activity: nothing for any member
+//	dm                -> message | conversations of its members, if they are few
+//
 // # Failures
 //
 //   - A caller's context ends: the caller gets its error, the operation may still happen. The

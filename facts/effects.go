@@ -1,6 +1,10 @@
 package facts
 
-import "github.com/tidemark-im/tidemark/readstate"
+import (
+	"fmt"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
 
 // EffectKind says what kind of fact an outbox row announces.
 type EffectKind uint8
@@ -47,4 +51,17 @@ type OutboxRow struct {
 	Humans    []readstate.MemberKey
 	Agents    []readstate.MemberKey
 	CreatedAt int64 // milliseconds, for display
+}
+
+// stageEffect stages the one outbox row of a fact, at the fact's own place in the commit.
+func (g *group) stageEffect(w *workspace, row OutboxRow) error {
+	if w.effects == eventsPerCommit {
+		return broken("outbox", fmt.Errorf("more than %d rows in one commit", eventsPerCommit))
+	}
+	row.Workspace, row.Key = w.Key, EventKeyOf(w.LSN, w.effects)
+	row.Version, row.CreatedAt = PayloadVersion, g.clock
+	w.effects++
+	g.effects = max(g.effects, w.effects)
+	g.changes.Outbox = append(g.changes.Outbox, row)
+	return nil
 }

@@ -18,6 +18,8 @@ const (
 	rememberedScopes     = 100_000
 	rememberedRows       = 200_000
 	rememberedBlocks     = 4_000 // 600 bytes each
+	rememberedTasks      = 20_000
+	rememberedLists      = 4_000 // watchers of a task or members of a dm: 8 KB at most
 )
 
 type memberName struct {
@@ -55,6 +57,13 @@ type workspace struct {
 	before   WorkspaceRow // as of the last commit
 	events   []readstate.Event
 	messages []MessageChange
+	effects  int // outbox rows staged
+}
+
+// pairing is the activity that goes with a task's newest message.
+type pairing struct {
+	revision readstate.Revision
+	activity readstate.Seq
 }
 
 // group is the working set of the transaction that the lane is building. It is owned by one
@@ -80,11 +89,21 @@ type group struct {
 	blocks     *table[BlockKey, BlockRow]
 	blockedBy  *table[readstate.MemberKey, []readstate.MemberKey]
 	operations *table[OpKey, OperationRow]
-	receipted  *table[readstate.MemberKey, struct{}] // actors with a row of operations
+	receipted  *table[readstate.MemberKey, Receipted]
+	tasks      *table[readstate.ScopeKey, TaskRow]
+	watchers   *table[readstate.ScopeKey, []readstate.MemberKey] // of tasks
+	rosters    *table[readstate.ScopeKey, roster]                // of dms
+	paired     *table[readstate.ScopeKey, pairing]
+	activities map[OpKey]*ActivityRow // those with an operation id that the group knows
 	messages   *messageSet
 	mentions   *finals[mentionKey, MentionRow]
 	everyone   *finals[everyoneKey, EveryoneRow]
 	targets    *finals[mentionKey, TargetRow]
+
+	conversations *finals[RowKey, ConversationRow]
+
+	fanned  int // rows staged for recipients of tasks and for members of dms
+	effects int // the most outbox rows that any workspace has in this commit
 
 	// careful counts down the groups in which ids of posts are looked up before they are used.
 	careful int
@@ -106,11 +125,18 @@ func newGroup(store Store, now func() time.Time, newID func() string) *group {
 		blocks:     newTable[BlockKey, BlockRow](rememberedBlocks),
 		blockedBy:  newTable[readstate.MemberKey, []readstate.MemberKey](rememberedPrincipals),
 		operations: newTable[OpKey, OperationRow](0),
-		receipted:  newTable[readstate.MemberKey, struct{}](rememberedPrincipals),
+		receipted:  newTable[readstate.MemberKey, Receipted](rememberedPrincipals),
+		tasks:      newTable[readstate.ScopeKey, TaskRow](rememberedTasks),
+		watchers:   newTable[readstate.ScopeKey, []readstate.MemberKey](rememberedLists),
+		rosters:    newTable[readstate.ScopeKey, roster](rememberedLists),
+		paired:     newTable[readstate.ScopeKey, pairing](rememberedTasks),
+		activities: map[OpKey]*ActivityRow{},
 		messages:   newMessageSet(),
 		mentions:   newFinals[mentionKey, MentionRow](),
 		everyone:   newFinals[everyoneKey, EveryoneRow](),
 		targets:    newFinals[mentionKey, TargetRow](),
+
+		conversations: newFinals[RowKey, ConversationRow](),
 	}
 }
 
@@ -165,6 +191,12 @@ func (g *group) touch(w *workspace) {
 	w.staged = true
 	w.LSN++
 	g.touched = append(g.touched, w)
+}
+
+// full reports that a group should run no further operation: what has been staged for audiences
+// counts as rows, and a commit has places for only so many outbox rows of one workspace.
+func (g *group) full(rows int) bool {
+	return g.fanned >= rows || g.effects > eventsPerCommit-2*MaxMoved
 }
 
 // fence raises the LSN of every workspace that was touched since the last flush, in the order of
@@ -225,6 +257,8 @@ func (g *group) flush(ctx context.Context) error {
 	c.Mentions, c.Unmentions = g.mentions.take(c.Mentions, c.Unmentions)
 	c.NewEveryone, c.GoneEveryone = g.everyone.take(c.NewEveryone, c.GoneEveryone)
 	c.Targets, _ = g.targets.take(c.Targets, nil) // a delivery is never deleted but by a trim
+	c.Tasks = g.tasks.take(c.Tasks)
+	c.Conversations, _ = g.conversations.take(c.Conversations, nil)
 	if c.empty() {
 		return nil
 	}
@@ -258,7 +292,8 @@ func (g *group) commits() []Commit {
 	out := make([]Commit, 0, len(g.touched))
 	for _, w := range g.touched {
 		out = append(out, Commit{
-			Workspace: w.ID, LSN: w.LSN, Events: w.events, Messages: w.messages,
+			Workspace: w.ID, Key: w.Key, Term: w.Term, LSN: w.LSN, Events: w.events,
+			Messages: w.messages, Effects: w.effects,
 		})
 	}
 	return out
@@ -269,7 +304,7 @@ func (g *group) committed() {
 	for _, w := range g.touched {
 		w.before = w.WorkspaceRow
 		w.staged, w.fenced, w.isNew = false, false, false
-		w.events, w.messages = nil, nil
+		w.events, w.messages, w.effects = nil, nil, 0
 	}
 	g.principals.commit()
 	g.memberKeys.commit()
@@ -280,6 +315,10 @@ func (g *group) committed() {
 	g.blocks.commit()
 	g.blockedBy.commit()
 	g.receipted.commit()
+	g.tasks.commit()
+	g.watchers.commit()
+	g.rosters.commit()
+	g.paired.commit()
 	g.clean()
 }
 
@@ -303,7 +342,7 @@ func (g *group) rolledBack() {
 		}
 		w.WorkspaceRow = w.before
 		w.staged, w.fenced = false, false
-		w.events, w.messages = nil, nil
+		w.events, w.messages, w.effects = nil, nil, 0
 	}
 	g.principals.rollback()
 	g.memberKeys.rollback()
@@ -314,6 +353,10 @@ func (g *group) rolledBack() {
 	g.blocks.rollback()
 	g.blockedBy.rollback()
 	g.receipted.rollback()
+	g.tasks.rollback()
+	g.watchers.rollback()
+	g.rosters.rollback()
+	g.paired.rollback()
 	g.clean()
 }
 
@@ -325,6 +368,9 @@ func (g *group) clean() {
 	g.mentions.reset()
 	g.everyone.reset()
 	g.targets.reset()
+	g.conversations.reset()
+	clear(g.activities)
+	g.fanned, g.effects = 0, 0
 	g.changes.reset()
 	g.opStaged = false
 }
@@ -333,7 +379,9 @@ func (c *Changes) empty() bool {
 	return len(c.NewWorkspaces)+len(c.Workspaces)+len(c.Members)+len(c.Scopes)+len(c.States)+
 		len(c.Writers)+len(c.NewMessages)+len(c.Messages)+len(c.Mentions)+len(c.Unmentions)+
 		len(c.Targets)+len(c.NewEveryone)+len(c.GoneEveryone)+len(c.Blocks)+len(c.Operations)+
-		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.Erased)+len(c.GoneStates) == 0 &&
+		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.Erased)+len(c.GoneStates)+
+		len(c.Tasks)+len(c.Activities)+len(c.ActivityTargets)+len(c.ClearedActivities)+
+		len(c.Conversations)+len(c.Outbox) == 0 &&
 		c.ForgetReceiptsBefore == 0
 }
 

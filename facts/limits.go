@@ -30,6 +30,11 @@ const (
 	// MaxRecipients bounds the members one task message or activity is delivered to: all watchers,
 	// all it may name, and the assignee.
 	MaxRecipients = MaxWatchers + MaxMentions + 1
+	// MaxIndexedDM bounds the members of a dm that are in im_conversation_index: each message of
+	// such a dm writes their rows. A larger one is sorted by its own head.
+	MaxIndexedDM = 100
+	// MaxTypeBytes bounds the type of an activity and the type of what it refers to.
+	MaxTypeBytes = 64
 	// MaxThreadReads bounds the threads one read may carry.
 	MaxThreadReads = 100
 )

@@ -197,26 +197,6 @@ func (g *group) messageAt(ctx context.Context, p Place) (*MessageRow, error) {
 	return nil, nil
 }
 
-// receipt finds what an operation id was used for: a message, or a stored receipt.
-func (g *group) receipt(
-	ctx context.Context, k OpKey, sure bool,
-) (m *MessageRow, op OperationRow, found bool, err error) {
-	op, exists, known := g.operations.get(k)
-	if !known {
-		if err := g.loadOps(ctx, []OpKey{k}, sure); err != nil {
-			return nil, op, false, err
-		}
-		op, exists, _ = g.operations.get(k)
-	}
-	if exists { // also of a message that has moved away since
-		return nil, op, true, nil
-	}
-	if p, ok := g.messages.byOp[k]; ok {
-		return g.messages.rows[p], op, true, nil
-	}
-	return nil, op, false, nil
-}
-
 // parent returns the scope above a thread, and the member's row there.
 func (g *group) parent(
 	ctx context.Context, s ScopeRow, m readstate.MemberKey,

@@ -19,6 +19,9 @@ type needs struct {
 	messages map[readstate.ScopeKey][]string
 	blockers []readstate.MemberKey
 	removed  []BlockKey
+	tasks    []readstate.ScopeKey // whose watchers and assignee may have to be told
+	watched  []readstate.ScopeKey // tasks of which only the watchers are asked for
+	dms      []readstate.ScopeKey
 }
 
 func newNeeds() *needs {
@@ -53,6 +56,20 @@ func (n *needs) row(s readstate.ScopeKey, m readstate.MemberKey) {
 	}
 }
 
+// audience asks for whom an entry of the scope may have to be delivered to.
+func (n *needs) audience(g *group, s ScopeRow) {
+	switch s.Info.Type {
+	case readstate.Task:
+		n.tasks = append(n.tasks, s.Info.Key)
+	case readstate.DM:
+		n.dms = append(n.dms, s.Info.Key)
+	case readstate.Thread: // its broadcast replies are entries of what it hangs under
+		if up, ok, _ := g.scopes.get(s.Info.Parent); ok && up.Info.Type == readstate.DM {
+			n.dms = append(n.dms, s.Info.Parent)
+		}
+	}
+}
+
 func (n *needs) message(s readstate.ScopeKey, id string) {
 	if s != 0 && id != "" {
 		n.messages[s] = append(n.messages[s], id)
@@ -81,6 +98,9 @@ func (g *group) prepare(ctx context.Context, requests []*request) error {
 		if w := g.workspaces[r.workspace]; w != nil {
 			r.op.resolve(g, w, n)
 		}
+	}
+	if err := g.loadAudiences(ctx, n); err != nil {
+		return err
 	}
 	if err := g.loadRows(ctx, n.rows); err != nil {
 		return err
@@ -267,87 +287,6 @@ func (g *group) loadWriters(ctx context.Context, keys []RowKey) error {
 		g.writers.loaded(k, WriterRow{}, false)
 	}
 	return nil
-}
-
-// loadOps loads what operation ids were used for. Unless it has to be sure, it does not ask for
-// messages: a post whose id is taken cannot be written, and then the group runs again carefully.
-func (g *group) loadOps(ctx context.Context, keys []OpKey, sure bool) error {
-	keys = unknown(g.operations, keys, func(k OpKey) bool { return g.madeMember(k.Actor) })
-	if len(keys) == 0 {
-		return nil
-	}
-	if sure {
-		tx, err := g.open(ctx)
-		if err != nil {
-			return err
-		}
-		messages, err := tx.MessagesByOp(ctx, keys)
-		if err != nil {
-			return broken("load operations", err)
-		}
-		for _, m := range messages {
-			g.messages.loaded(m)
-		}
-	}
-	asked, err := g.withReceipts(ctx, keys)
-	if err != nil {
-		return err
-	}
-	if err := g.loadReceipts(ctx, asked); err != nil {
-		return err
-	}
-	for _, k := range keys {
-		g.operations.loaded(k, OperationRow{}, false)
-	}
-	return nil
-}
-
-func (g *group) loadReceipts(ctx context.Context, keys []OpKey) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	tx, err := g.open(ctx)
-	if err != nil {
-		return err
-	}
-	receipts, err := tx.Operations(ctx, keys)
-	if err != nil {
-		return broken("load receipts", err)
-	}
-	for _, r := range receipts {
-		g.operations.loaded(r.OpKey, r, true)
-	}
-	return nil
-}
-
-// withReceipts leaves out the keys of actors who have no receipt at all: most people write, and
-// never edit or delete.
-func (g *group) withReceipts(ctx context.Context, keys []OpKey) ([]OpKey, error) {
-	actors := make([]readstate.MemberKey, len(keys))
-	for i, k := range keys {
-		actors[i] = k.Actor
-	}
-	actors = unknown(g.receipted, actors, g.madeMember)
-	if len(actors) > 0 {
-		tx, err := g.open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		have, err := tx.WithReceipts(ctx, actors)
-		if err != nil {
-			return nil, broken("load receipts", err)
-		}
-		for _, a := range have {
-			g.receipted.loaded(a, struct{}{}, true)
-		}
-		for _, a := range actors {
-			g.receipted.loaded(a, struct{}{}, false)
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(keys), func(k OpKey) bool {
-		_, exists, _ := g.receipted.get(k.Actor)
-		return !exists
-	}), nil
 }
 
 func (g *group) loadMessages(ctx context.Context, s readstate.ScopeKey, ids []string) error {

@@ -87,7 +87,8 @@ type Leave struct {
 	Member readstate.MemberID
 }
 
-// SetFollow follows a thread or watches a task, or stops; idempotent.
+// SetFollow follows a thread or watches a task, or stops; idempotent. A task has at most
+// MaxWatchers watchers.
 type SetFollow struct {
 	Scope     readstate.ScopeID
 	Member    readstate.MemberID
@@ -96,7 +97,8 @@ type SetFollow struct {
 }
 
 // Post appends an entry. Its operation id is known as long as the entry is, tombstones included:
-// once a trim has taken the entry, the same id appends anew.
+// once a trim has taken the entry, the same id appends anew. In a task the entry is delivered to
+// those whom the package comment names, and may not mention everyone.
 type Post struct {
 	Scope         readstate.ScopeID
 	OpID          string
@@ -146,7 +148,7 @@ type Rewind struct {
 	By      Actor
 }
 
-// TrimScope raises the floor: entries with a seq at or below Through go for good.
+// TrimScope raises the floor: entries with a seq at or below Through go for good. Activities stay.
 type TrimScope struct {
 	Scope   readstate.ScopeID
 	OpID    string
@@ -166,7 +168,9 @@ type Move struct {
 }
 
 // MarkRead advances a cursor. Through names a message instead of a revision: the newest
-// revision at or before it. At least one of Revision, Through and ActivitySeq is set.
+// revision at or before it. At least one of Revision, Through and ActivitySeq is set. In a task
+// both cursors move in one action: without an ActivitySeq the activity cursor goes to what was
+// there when the message was posted.
 type MarkRead struct {
 	Scope       readstate.ScopeID
 	Member      readstate.MemberID
@@ -185,7 +189,8 @@ type ThreadRead struct {
 	Version  *uint64
 }
 
-// MarkUnread sets the sticky manual mark. FromMessage names a message instead of a revision.
+// MarkUnread sets the sticky manual mark. FromMessage names a message instead of a revision. A
+// task comes to the top of the member's conversations.
 type MarkUnread struct {
 	Scope       readstate.ScopeID
 	Member      readstate.MemberID
@@ -193,6 +198,57 @@ type MarkUnread struct {
 	FromMessage string
 	Version     *uint64
 	Trusted     bool // may act where the member sees nothing
+}
+
+// RecordActivity appends a durable activity that is no message: what happened in a scope, for
+// those who have to see it (see HighSignal) and for the record. In a task a high-signal one is
+// delivered to its watchers and its assignee. The operation id is known as long as the scope is.
+type RecordActivity struct {
+	Scope         readstate.ScopeID
+	OpID          string
+	Actor         readstate.MemberID
+	Type          string // small letters, digits and underscores; no telemetry
+	RefType       string // empty: in a task RefTaskEvent, elsewhere none
+	RefID         string
+	Payload       json.RawMessage
+	By            Actor
+	CreateMembers bool // an unknown actor is created
+}
+
+// PutTask changes the facts of a task; idempotent by content. Each field that changes appends one
+// activity of its type. The assignee must see the task; "" is nobody.
+type PutTask struct {
+	Scope    readstate.ScopeID
+	Actor    readstate.MemberID
+	Assignee *readstate.MemberID
+	Status   *string
+	Title    *string
+	By       Actor
+}
+
+// ActivityReceipt answers RecordActivity.
+type ActivityReceipt struct {
+	ActivityID string
+	Seq        readstate.Seq
+	HighSignal bool
+	LSN        readstate.LSN
+	// Duplicate says that the operation had been accepted before; nothing changed now.
+	Duplicate bool
+}
+
+// TaskReceipt answers PutTask with the task as it is now.
+type TaskReceipt struct {
+	Task    Task
+	Changed []string // the types of the activities that were appended
+	LSN     readstate.LSN
+}
+
+// Task is what readers see of a task beside its messages. Empty fields were never set.
+type Task struct {
+	Scope    readstate.ScopeID
+	Assignee readstate.MemberID
+	Status   string
+	Title    string
 }
 
 // Receipt answers an append-like operation.
@@ -231,9 +287,12 @@ type ReadResult struct {
 // Commit is what a group did to one workspace, in the order in which it happened.
 type Commit struct {
 	Workspace readstate.WorkspaceID
+	Key       WorkspaceKey
+	Term      uint64
 	LSN       readstate.LSN
 	Events    []readstate.Event
 	Messages  []MessageChange
+	Effects   int // rows of the outbox that were written
 }
 
 // MessageOp says what happened to a message.
@@ -270,4 +329,18 @@ type Message struct {
 	CreatedAt int64
 	EditedAt  int64
 	Payload   json.RawMessage
+}
+
+// Activity is an activity with its members' ids, as readers see it.
+type Activity struct {
+	ID         string
+	Seq        readstate.Seq // among the activities of the scope
+	Type       string
+	HighSignal bool
+	Actor      readstate.MemberID
+	Subject    readstate.MemberID // whom an assignment is about
+	RefType    string
+	RefID      string
+	CreatedAt  int64 // milliseconds
+	Payload    json.RawMessage
 }

@@ -21,6 +21,15 @@ func (o *putMembership) gather(w *workspace, n *needs) {
 
 func (o *putMembership) resolve(g *group, w *workspace, n *needs) {
 	gatherRow(g, w, n, o.Scope, o.Member)
+	gatherRoster(g, w, n, o.Scope)
+}
+
+// gatherRoster asks for who has joined a dm.
+func gatherRoster(g *group, w *workspace, n *needs, s readstate.ScopeID) {
+	scope, _, _ := g.scopeKeys.get(scopeName{w.Key, s})
+	if row, ok, _ := g.scopes.get(scope); ok && row.Info.Type == readstate.DM {
+		n.dms = append(n.dms, scope)
+	}
 }
 
 // gatherRow asks for a member's row in a scope, and in the scope above it.
@@ -110,6 +119,9 @@ func (o *putMembership) apply(
 	if err := g.storeRow(ctx, w, scope, row); err != nil {
 		return nil, err
 	}
+	if err := g.setJoined(ctx, scope, row.Member, true); err != nil {
+		return nil, err
+	}
 	return Setting{Outcome: readstate.Applied, LSN: w.LSN}, nil
 }
 
@@ -172,7 +184,10 @@ func (o *leave) gather(w *workspace, n *needs) {
 	n.scope(w, o.Scope)
 }
 
-func (o *leave) resolve(g *group, w *workspace, n *needs) { gatherRow(g, w, n, o.Scope, o.Member) }
+func (o *leave) resolve(g *group, w *workspace, n *needs) {
+	gatherRow(g, w, n, o.Scope, o.Member)
+	gatherRoster(g, w, n, o.Scope)
+}
 
 func (o *leave) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	scope, err := g.scope(ctx, w, o.Scope)
@@ -203,6 +218,9 @@ func (o *leave) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if err := g.storeRow(ctx, w, scope, row); err != nil {
 		return nil, err
 	}
+	if err := g.setJoined(ctx, scope, row.Member, false); err != nil {
+		return nil, err
+	}
 	return Setting{Outcome: readstate.Applied, LSN: w.LSN}, nil
 }
 
@@ -218,6 +236,10 @@ func (o *setFollow) gather(w *workspace, n *needs) {
 
 func (o *setFollow) resolve(g *group, w *workspace, n *needs) {
 	gatherRow(g, w, n, o.Scope, o.Member)
+	scope, _, _ := g.scopeKeys.get(scopeName{w.Key, o.Scope})
+	if row, ok, _ := g.scopes.get(scope); ok && row.Info.Type == readstate.Task {
+		n.watched = append(n.watched, scope)
+	}
 }
 
 func (o *setFollow) run(ctx context.Context, g *group, w *workspace) (any, error) {
@@ -225,7 +247,11 @@ func (o *setFollow) run(ctx context.Context, g *group, w *workspace) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if scope.Info.Type != readstate.Thread {
+	switch scope.Info.Type {
+	case readstate.Task:
+		return o.watch(ctx, g, w, scope)
+	case readstate.Thread:
+	default:
 		return nil, fmt.Errorf("%w: a %s is not followed", ErrInvalid, scope.Info.Type)
 	}
 	member, err := g.member(ctx, w, o.Member)

@@ -23,6 +23,10 @@ func (o *move) resolve(g *group, w *workspace, n *needs) {
 	if scope, ok, _ := g.scopeKeys.get(scopeName{w.Key, o.Scope}); ok {
 		n.messages[scope] = append(n.messages[scope], o.Messages...)
 	}
+	if scope, ok, _ := g.scopeKeys.get(scopeName{w.Key, o.To}); ok {
+		row, _, _ := g.scopes.get(scope)
+		n.audience(g, row)
+	}
 }
 
 // run moves all of the messages or none. Those who had read them keep that at the source; at
@@ -48,7 +52,7 @@ func (o *move) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		return nil, err
 	}
 	for _, s := range []ScopeRow{from, to} {
-		if t := s.Info.Type; t == readstate.Session || t == readstate.Task {
+		if t := s.Info.Type; t == readstate.Session {
 			return nil, fmt.Errorf("%w: nothing moves out of or into a %s", ErrInvalid, t)
 		}
 	}
@@ -148,13 +152,17 @@ func (o *move) entries(
 		if p := g.messages.byID[messageName{to.Info.Key, id}]; p != (Place{}) {
 			return nil, fmt.Errorf("message %q exists in %q: %w", id, o.To, ErrMismatch)
 		}
+		if to.Info.Type.Targeted() && o.Counted && m.Revision > 0 && m.Everyone {
+			return nil, fmt.Errorf("%w: everyone is not mentioned in a %s", ErrInvalid, to.Info.Type)
+		}
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b *MessageRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	return out, nil
 }
 
-// arrive appends one moved message. Uncounted it is history: no revision, nobody is named.
+// arrive appends one moved message. Uncounted it is history: no revision, nobody is named. A
+// task that it comes to delivers it to those who have to know now; it takes no recipients along.
 func (o *move) arrive(
 	ctx context.Context, g *group, w *workspace, to readstate.ScopeKey, m MessageRow,
 ) error {

@@ -263,6 +263,9 @@ func (o *eraseMember) batch(ctx context.Context, g *group, w *workspace) (bool, 
 	if err != nil {
 		return false, broken("load rows", err)
 	}
+	if err := g.loadPlaces(ctx, rows); err != nil {
+		return false, err
+	}
 	for _, r := range rows {
 		g.states.drop(r.RowKey)
 		g.changes.GoneStates = append(g.changes.GoneStates, r.RowKey)
@@ -273,6 +276,9 @@ func (o *eraseMember) batch(ctx context.Context, g *group, w *workspace) (bool, 
 		}
 		scope.RosterGeneration++
 		g.scopes.put(r.Scope, scope)
+		if err := g.forgetRow(ctx, scope, r); err != nil {
+			return false, err
+		}
 	}
 	if len(rows) == eraseBatch {
 		return true, nil
@@ -289,7 +295,44 @@ func (o *eraseMember) batch(ctx context.Context, g *group, w *workspace) (bool, 
 			o.next = Mark{m.Scope, m.Revision}
 		}
 	}
-	return len(messages) == eraseBatch, nil
+	activities, err := tx.ActivityPayloads(ctx, o.pending, eraseBatch)
+	if err != nil {
+		return false, broken("load payloads", err)
+	}
+	g.changes.ClearedActivities = append(g.changes.ClearedActivities, activities...)
+	return len(messages) == eraseBatch || len(activities) == eraseBatch, nil
+}
+
+// loadPlaces loads the scopes of rows, and what is known of whom they are delivered to.
+func (g *group) loadPlaces(ctx context.Context, rows []StateRow) error {
+	keys := make([]readstate.ScopeKey, len(rows))
+	for i, r := range rows {
+		keys[i] = r.Scope
+	}
+	if err := g.loadScopeKeys(ctx, keys); err != nil {
+		return err
+	}
+	n := newNeeds()
+	for _, k := range keys {
+		switch s, _, _ := g.scopes.get(k); s.Info.Type {
+		case readstate.Task:
+			n.watched = append(n.watched, k)
+		case readstate.DM:
+			n.dms = append(n.dms, k)
+		}
+	}
+	return g.loadAudiences(ctx, n)
+}
+
+// forgetRow takes the owner of a row that goes out of what is known of the scope.
+func (g *group) forgetRow(ctx context.Context, s ScopeRow, r StateRow) error {
+	if s.Info.Type == readstate.Task && r.Row.Follow == readstate.FollowExplicit {
+		return g.setWatcher(ctx, r.RowKey, false)
+	}
+	if !r.Row.Joined {
+		return nil
+	}
+	return g.setJoined(ctx, s, r.Member, false)
 }
 
 // durable implements durable: the identity is gone, what follows is batches.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -49,6 +48,7 @@ func (o *post) resolve(g *group, w *workspace, n *needs) {
 		return
 	}
 	row, _, _ := g.scopes.get(scope)
+	n.audience(g, row)
 	n.message(scope, o.MessageID)
 	n.row(scope, row.Owner)
 	n.row(row.Info.Parent, row.Owner)
@@ -159,6 +159,9 @@ func (o *post) resolveDraft(
 	}
 	if o.Broadcast && s.Info.Type != readstate.Thread {
 		return fmt.Errorf("%w: only a thread's reply is broadcast", ErrInvalid)
+	}
+	if o.Everyone && s.Info.Type.Targeted() {
+		return fmt.Errorf("%w: everyone is not mentioned in a %s", ErrInvalid, s.Info.Type)
 	}
 	if o.AdvanceCursor != nil && *o.AdvanceCursor > s.Ranks.Head {
 		return fmt.Errorf("%w: observed revision %d is above %d",
@@ -300,7 +303,7 @@ func (o *post) follow(ctx context.Context, g *group, w *workspace, s *ScopeRow, 
 }
 
 // rootAuthor returns who wrote a thread's root, or zero when they follow already or the root has
-// been trimmed. The root itself is looked up only where it matters.
+// been trimmed or moved away. The root itself is looked up only where it matters.
 func (g *group) rootAuthor(ctx context.Context, s ScopeRow) (readstate.MemberKey, error) {
 	if s.Owner == 0 {
 		return 0, nil
@@ -314,7 +317,7 @@ func (g *group) rootAuthor(ctx context.Context, s ScopeRow) (readstate.MemberKey
 		return 0, err
 	}
 	m, err := g.message(ctx, s.Info.Parent, s.Info.RootMessage)
-	if err != nil || m == nil {
+	if err != nil || m == nil || m.Thread != s.Info.Key { // one that has come back is no root
 		return 0, err
 	}
 	return s.Owner, nil
@@ -333,129 +336,19 @@ func (o *post) advance(
 	if err != nil || !ok {
 		return err
 	}
-	out, err := row.Row.MarkRead(s.Ranks.Head, readstate.ReadCommand{Revision: *o.AdvanceCursor})
-	if err != nil || out == readstate.Unchanged {
-		return err
-	}
-	if err := g.movePoint(ctx, s, &row); err != nil {
-		return err
-	}
-	return g.storeRow(ctx, w, s, row)
-}
-
-// repeated answers an operation id that was used before: with the original receipt for the same
-// body, else with ErrMismatch.
-func (g *group) repeated(
-	ctx context.Context, key OpKey, d Digest, w *workspace, sure bool,
-) (any, bool, error) {
-	m, op, found, err := g.receipt(ctx, key, sure)
-	if err != nil || !found {
-		return nil, false, err
-	}
-	g.careful = carefulGroups
-	if m == nil {
-		return g.replayed(op, d)
-	}
-	if m.OpDigest != d {
-		return nil, true, fmt.Errorf("operation %q: %w", key.ID, ErrMismatch)
-	}
-	out := Receipt{
-		MessageID: m.ID, Seq: m.Seq, Revision: m.Revision, LSN: w.LSN, Duplicate: true,
-	}
-	if m.Peer.Scope != 0 {
-		out.Channel = &ChannelCopy{Seq: m.Peer.Seq, Revision: m.PeerRevision}
-	}
-	return out, true, nil
-}
-
-// appendEntry gives a row its place at the end of a scope's log and counts it for everyone it
-// touches. It returns the stored row.
-func (g *group) appendEntry(
-	ctx context.Context, w *workspace, s ScopeRow, row MessageRow, readable bool,
-) (*MessageRow, error) {
-	s.Ranks.LatestSeq++
-	row.Place = Place{s.Info.Key, s.Ranks.LatestSeq}
-	if readable {
-		s.Ranks.Head++
-		row.Revision = s.Ranks.Head
-		s.Ranks.Replies++
-		if err := g.raiseWriters(ctx, &row); err != nil {
-			return nil, err
-		}
-		if err := g.countPosted(ctx, s, &row); err != nil {
-			return nil, err
-		}
-	} else {
-		row.AuthorRank, row.PrincipalRank = 0, 0
-	}
-	s.Ranks.LastLSN = w.LSN
-	s.Ranks.Latest = readstate.Latest{ID: row.ID, At: row.CreatedAt}
-	s.Ranks.LastActivityAt = max(s.Ranks.LastActivityAt, row.CreatedAt) // a moved entry is older
-	g.scopes.put(s.Info.Key, s)
-	stored := g.messages.add(row)
-	w.emit(readstate.MessageEvent{
-		Scope: row.Scope, Seq: row.Seq, Revision: row.Revision, ID: row.ID, At: row.CreatedAt,
-		Author: row.Author, AuthorRank: row.AuthorRank, Principal: row.Principal,
-		PrincipalRank: row.PrincipalRank, Named: slices.Clone(row.Named),
-		Recipients: slices.Clone(row.Recipients), Everyone: row.Everyone,
-	})
-	return stored, g.announce(ctx, w, s, MessageAdded, stored)
-}
-
-// raiseWriters gives the entry its ranks.
-func (g *group) raiseWriters(ctx context.Context, row *MessageRow) error {
-	author, err := g.writer(ctx, RowKey{row.Scope, row.Author})
+	r := reading{scope: s, row: row}
+	r.outcome, err = r.row.Row.MarkRead(s.Ranks.Head, readstate.ReadCommand{Revision: *o.AdvanceCursor})
 	if err != nil {
 		return err
 	}
-	author.Writer.AuthorHead++
-	row.AuthorRank = author.Writer.AuthorHead
-	g.writers.put(author.RowKey, author)
-	row.PrincipalRank = 0
-	if row.Principal == 0 {
-		return nil
-	}
-	principal, err := g.writer(ctx, RowKey{row.Scope, row.Principal})
-	if err != nil {
-		return err
-	}
-	principal.Writer.PrincipalHead++
-	row.PrincipalRank = principal.Writer.PrincipalHead
-	g.writers.put(principal.RowKey, principal)
-	return nil
-}
-
-// countPosted stages what a new readable entry changes beside the log: the rows it touches, its
-// mention rows, the everyone set.
-func (g *group) countPosted(ctx context.Context, s ScopeRow, row *MessageRow) error {
-	t := s.Info.Type
-	m := readstate.Message{Revision: row.Revision, Everyone: row.Everyone}
-	for _, c := range row.concerned() {
-		key := RowKey{row.Scope, c.member}
-		if c.role.Named && (!t.Targeted() || c.role.Recipient) {
-			g.putMention(row, c, true)
-		}
-		if c.role.Recipient && !c.role.Neutral(t) {
-			g.targets.set(mentionKey{key, row.Revision}, TargetRow{
-				RowKey: key, Revision: row.Revision, Author: row.Author, Live: true,
-			}, true)
-		}
-		state, exists, err := g.state(ctx, key)
+	if s.Info.Type == readstate.Task {
+		seq, err := g.pairedActivity(ctx, s, *o.AdvanceCursor)
 		if err != nil {
 			return err
 		}
-		if !exists {
-			continue
-		}
-		before := state.Row.Point
-		state.Row.Point.Post(t, m, c.role)
-		if state.Row.Point != before {
-			g.states.put(key, state)
+		if err := g.readActivity(ctx, &r, seq); err != nil {
+			return err
 		}
 	}
-	if !row.Everyone {
-		return nil
-	}
-	g.setEveryone(row, true)
-	return g.mark(ctx, EveryoneSet, row.Scope, row.Revision, true)
+	return g.carryOut(ctx, w, &r)
 }

@@ -88,15 +88,79 @@ func (o *markRead) check(ctx context.Context, g *group, w *workspace) (reading, 
 			return r, refusal(err)
 		}
 		r.outcome = out
+		if o.ActivitySeq == nil && scope.Info.Type == readstate.Task {
+			seq, err := g.pairedActivity(ctx, scope, revision)
+			if err != nil {
+				return r, err
+			}
+			return r, g.readActivity(ctx, &r, seq)
+		}
 	}
 	if o.ActivitySeq == nil {
 		return r, nil
 	}
-	if *o.ActivitySeq > scope.Ranks.LatestActivity {
-		return r, fmt.Errorf("%w: activity %d is above %d",
-			ErrFuture, *o.ActivitySeq, scope.Ranks.LatestActivity)
+	return r, g.readActivity(ctx, &r, *o.ActivitySeq)
+}
+
+// pairedActivity returns the activity up to which somebody has seen a task who has read through a
+// revision: the one that goes with the newest message of it (RT-147).
+func (g *group) pairedActivity(
+	ctx context.Context, s ScopeRow, through readstate.Revision,
+) (readstate.Seq, error) {
+	if s.Ranks.LatestActivity == 0 || through == 0 {
+		return 0, nil
 	}
-	return r, nil
+	if p, _, known := g.paired.get(s.Info.Key); known && p.revision <= through {
+		return p.activity, nil
+	}
+	if err := g.flush(ctx); err != nil {
+		return 0, err
+	}
+	tx, err := g.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	seq, err := tx.PairedActivity(ctx, s.Info.Key, through)
+	if err != nil {
+		return 0, broken("paired activity", err)
+	}
+	if through == s.Ranks.Head {
+		g.paired.loaded(s.Info.Key, pairing{through, seq}, true)
+	}
+	return seq, nil
+}
+
+// readActivity advances the activity cursor of a reading. At the newest activity nothing has to be
+// looked up.
+func (g *group) readActivity(ctx context.Context, r *reading, to readstate.Seq) error {
+	k, at := &r.scope.Ranks, &r.row.Row.Activity
+	var crossed readstate.ActivityCrossed
+	switch {
+	case to == k.LatestActivity:
+		wr, err := g.writer(ctx, r.row.RowKey)
+		if err != nil {
+			return err
+		}
+		crossed = readstate.ActivityCrossed{
+			Signal: k.SignalHead, Actor: wr.Writer.ActorHead, Targets: at.Targets,
+		}
+	case to > at.Read && to < k.LatestActivity:
+		if err := g.flush(ctx); err != nil {
+			return err
+		}
+		tx, err := g.open(ctx)
+		if err != nil {
+			return err
+		}
+		if crossed, err = tx.ActivityAt(ctx, r.row.RowKey, at.Read, to); err != nil {
+			return broken("activity ranks", err)
+		}
+	}
+	out, err := r.row.Row.MarkActivityRead(to, k.LatestActivity, crossed)
+	if out == readstate.Applied {
+		r.outcome = out
+	}
+	return refusal(err)
 }
 
 // through resolves what the read names: a revision, or the newest revision at or before a
@@ -199,6 +263,10 @@ func (o *markUnread) run(ctx context.Context, g *group, w *workspace) (any, erro
 	}
 	if err := g.carryOut(ctx, w, &r); err != nil {
 		return nil, err
+	}
+	if k := &scope.Ranks; scope.Info.Type == readstate.Task && r.outcome == readstate.Applied {
+		g.talk(w, scope.Info.Key, readstate.Task, k.LatestSeq, k.LatestActivity,
+			[]readstate.MemberKey{r.row.Member})
 	}
 	answer.Outcome, answer.Row, answer.LSN = r.outcome, r.row.Row, w.LSN
 	return answer, nil

@@ -92,7 +92,7 @@ func (o *putScope) check() error {
 func (o *putScope) checkNew() error {
 	thread := o.Type == readstate.Thread
 	switch {
-	case o.Type == readstate.Task, o.Type == readstate.Session:
+	case o.Type == readstate.Session:
 		return fmt.Errorf("%w: scopes of type %s are not made here", ErrInvalid, o.Type)
 	case o.Type < readstate.Channel || o.Type > readstate.Session:
 		return fmt.Errorf("%w: a new scope needs a type", ErrInvalid)

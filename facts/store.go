@@ -69,8 +69,21 @@ type Tx interface {
 		ctx context.Context, author readstate.MemberKey, after Mark, limit int,
 	) ([]MessageRow, error)
 	Operations(ctx context.Context, keys []OpKey) ([]OperationRow, error)
-	// WithReceipts returns those of the actors who have any row of operations.
-	WithReceipts(ctx context.Context, actors []readstate.MemberKey) ([]readstate.MemberKey, error)
+	ActivitiesByOp(ctx context.Context, keys []OpKey) ([]ActivityRow, error)
+	// WithReceipts returns those of the actors who have any row of operations, or any activity with
+	// an operation id.
+	WithReceipts(ctx context.Context, actors []readstate.MemberKey) ([]Receipted, error)
+	// ActivityPayloads returns activities of an actor whose payload is not yet cleared.
+	ActivityPayloads(
+		ctx context.Context, actor readstate.MemberKey, limit int,
+	) ([]ActivityPlace, error)
+	Tasks(ctx context.Context, scopes []readstate.ScopeKey) ([]TaskRow, error)
+	// Watchers returns the rows whose owners chose to watch or follow the scopes, those who have
+	// left included.
+	Watchers(ctx context.Context, scopes []readstate.ScopeKey) ([]RowKey, error)
+	// Joined returns the joined rows of the scopes by ascending member, of each scope the first
+	// ones, at most limit.
+	Joined(ctx context.Context, scopes []readstate.ScopeKey, limit int) ([]RowKey, error)
 	Blocks(ctx context.Context, keys []BlockKey) ([]BlockRow, error)
 	BlockedBy(ctx context.Context, members []readstate.MemberKey) ([]BlockedPair, error)
 
@@ -96,6 +109,16 @@ type Seeker interface {
 	Crossed(ctx context.Context, key RowKey, low, high readstate.Revision) (readstate.Crossed, error)
 	// RevisionThrough returns the highest revision at or below seq, zero for none retained.
 	RevisionThrough(ctx context.Context, scope readstate.ScopeKey, seq readstate.Seq) (readstate.Revision, error)
+	// ActivityAt says what an advance of the activity cursor from low to high crosses: the ranks
+	// at high, and in a targeted scope the activities delivered in (low, high].
+	ActivityAt(
+		ctx context.Context, key RowKey, low, high readstate.Seq,
+	) (readstate.ActivityCrossed, error)
+	// PairedActivity returns the activity that goes with the newest message of a task at or below
+	// a revision, trimmed messages included; zero for none.
+	PairedActivity(
+		ctx context.Context, scope readstate.ScopeKey, revision readstate.Revision,
+	) (readstate.Seq, error)
 	// Newest returns the newest live message of a scope, readable or not.
 	Newest(ctx context.Context, scope readstate.ScopeKey) (readstate.Latest, error)
 	// Pairs computes the side records of a row whose owner blocks the given members, leaving
@@ -128,8 +151,14 @@ type Changes struct {
 	Unblock              []BlockedPair
 	Erased               []readstate.MemberKey // nothing is left of these
 	Trimmed              []Trim
-	GoneStates           []RowKey // delete from all three tables
-	ForgetReceiptsBefore int64    // milliseconds; zero for none
+	GoneStates           []RowKey // delete from all three tables, and the conversations with them
+	Tasks                []TaskRow
+	Activities           []ActivityRow // insert
+	ActivityTargets      []ActivityTargetRow
+	ClearedActivities    []ActivityPlace   // without a payload from now on
+	Conversations        []ConversationRow // upsert
+	Outbox               []OutboxRow       // insert
+	ForgetReceiptsBefore int64             // milliseconds; zero for none
 }
 
 // MemberChange upserts a member. Workspace is derived from the key.

@@ -51,6 +51,14 @@ type View interface {
 	// Counted returns the first live entries above base that count for a member, ascending by
 	// revision: not neutral to them, by no blocked author. In a targeted scope only deliveries.
 	Counted(ctx context.Context, q CountedQuery) ([]MessageRow, error)
+	// Tasks returns the rows of tasks; one without a row is left out.
+	Tasks(ctx context.Context, scopes []readstate.ScopeKey) ([]TaskRow, error)
+	// Activities returns activities of a scope, ascending by seq.
+	Activities(ctx context.Context, q ActivityQuery) ([]ActivityRow, error)
+	// ConversationPage returns a member's tasks and dms, the most recently touched first. It leaves
+	// out what the member has left or does not see.
+	ConversationPage(ctx context.Context, q ConversationQuery) ([]Conversation, error)
+
 	// MemberIDs resolves keys; erased members resolve to their pseudonym.
 	MemberIDs(
 		ctx context.Context, keys []readstate.MemberKey,
@@ -110,4 +118,40 @@ type CountedQuery struct {
 	Blocked   []readstate.MemberKey
 	Attention bool // only entries that name the member or everyone
 	Limit     int
+}
+
+// ActivityQuery asks for activities with After < seq, or seq < Before with the newest first
+// chosen; both zero means the newest. Timeline leaves out all but the typed events of a task.
+type ActivityQuery struct {
+	Scope    readstate.ScopeKey
+	After    readstate.Seq
+	Before   readstate.Seq
+	Timeline bool
+	Limit    int
+}
+
+// ConversationQuery pages through a member's tasks and dms: those sorted after Before, which is
+// the last row of the page before, the zero value to start. A zero Kind asks for both.
+type ConversationQuery struct {
+	Member readstate.MemberKey
+	Kind   readstate.ScopeType
+	Before ConversationMark
+	Limit  int
+}
+
+// ConversationMark is a place in a member's list of conversations.
+type ConversationMark struct {
+	SortAt int64
+	Scope  readstate.ScopeKey
+}
+
+// Conversation is one row of a member's list with its scope.
+type Conversation struct {
+	ConversationRow
+	ScopeRow
+}
+
+// Mark returns the row's place, from which the next page goes on.
+func (r *ConversationRow) Mark() ConversationMark {
+	return ConversationMark{SortAt: r.SortAt, Scope: r.Scope}
 }

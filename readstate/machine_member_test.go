@@ -119,7 +119,7 @@ func (s *scope) followMessage(e *entry) {
 	if s.parent == nil {
 		return
 	}
-	if root := s.parent.retained(s.root); root != nil {
+	if root := s.parent.retained(s.root); root != nil && !root.moved {
 		s.followBefore(root.author)
 	}
 	s.followBefore(e.author)

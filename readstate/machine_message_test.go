@@ -270,6 +270,12 @@ func (w *machine) move(op model.Op) (bool, error) {
 			draft.named, draft.everyone = e.named, e.everyone
 		}
 		from.drop(e)
+		e.moved = true
+		if e.twin != nil {
+			if twin := e.twin.retained(e.twinSeq); twin != nil {
+				twin.moved = true
+			}
+		}
 		to.append(draft, readable)
 	}
 	return true, nil

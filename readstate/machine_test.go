@@ -63,6 +63,7 @@ type entry struct {
 	recipients    []member
 	everyone      bool
 	live          bool
+	moved         bool // a tombstone whose message is elsewhere now
 	expires       model.Seconds
 
 	twin    *scope // of a broadcast reply

@@ -107,7 +107,21 @@ func (r *Row) FollowBefore(exists bool, g Ground) {
 	r.startEpoch(exists, g)
 }
 
-// SetFollow is the member's own choice. The row must be joined by the caller first. Following
+// Watch is the member's own choice to be told of everything in a task, or not to be. It says
+// nothing about the level: who is assigned or named is told all the same, and counts it.
+func (r *Row) Watch(watching bool) Outcome {
+	before := r.Follow
+	r.Follow = FollowStopped
+	if watching {
+		r.Follow = FollowExplicit
+	}
+	if r.Follow == before {
+		return Unchanged
+	}
+	return Applied
+}
+
+// SetFollow is the member's own choice for a thread. The row must be joined by the caller first. Following
 // brings the level all, stopping brings mentions, both without end; a level set later replaces
 // either.
 func (r *Row) SetFollow(following bool) Outcome {

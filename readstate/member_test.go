@@ -119,6 +119,27 @@ func TestFollowsByItself(t *testing.T) {
 	}
 }
 
+// A watch is a choice and nothing else: it changes no level.
+func TestWatchKeepsTheRest(t *testing.T) {
+	before := readstate.Row{
+		Joined: true, Visible: true, Effective: 3, Read: 4,
+		Notification: readstate.Notification{Level: readstate.LevelNone, Until: 9},
+	}
+	r, want := before, before
+	for _, watching := range []bool{true, false, true} {
+		want.Follow = readstate.FollowStopped
+		if watching {
+			want.Follow = readstate.FollowExplicit
+		}
+		if out := r.Watch(watching); out != readstate.Applied || r != want {
+			t.Errorf("watch %t: %s, %+v", watching, out, r)
+		}
+		if out := r.Watch(watching); out != readstate.Unchanged || r != want {
+			t.Errorf("watch %t again: %s, %+v", watching, out, r)
+		}
+	}
+}
+
 func TestLeaveAndFollowKeepTheRest(t *testing.T) {
 	before := readstate.Row{
 		Joined: true, Visible: true, Epoch: 2, Effective: 3, Read: 4,

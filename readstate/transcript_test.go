@@ -44,7 +44,8 @@ func TestTranscripts(t *testing.T) {
 }
 
 // TestOracleTranscripts plays the oracle's own cases on the machine. Their questions are for the
-// oracle; here the two are compared after every operation.
+// oracle; here the two are compared after every operation. Who the recipients of a task are is
+// given to the algebra, so that tasks which find them by themselves are left out.
 func TestOracleTranscripts(t *testing.T) {
 	files, err := filepath.Glob("../internal/model/testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -56,6 +57,9 @@ func TestOracleTranscripts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range cases(t, filepath.Base(file), string(text)) {
+			if slices.ContainsFunc(c.lines, func(s string) bool { return strings.HasSuffix(s, " planned") }) {
+				continue
+			}
 			w, world := newMachine(), model.New()
 			for i, line := range c.lines {
 				if line == "" || strings.HasPrefix(line, "?") {

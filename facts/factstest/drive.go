@@ -25,6 +25,8 @@ type Doer interface {
 	Rewind(context.Context, facts.Rewind) (facts.Receipt, error)
 	Trim(context.Context, facts.TrimScope) (facts.Receipt, error)
 	Move(context.Context, facts.Move) (facts.Receipt, error)
+	RecordActivity(context.Context, facts.RecordActivity) (facts.ActivityReceipt, error)
+	PutTask(context.Context, facts.PutTask) (facts.TaskReceipt, error)
 	Read(context.Context, facts.MarkRead) error
 	Unread(context.Context, facts.MarkUnread) error
 	Expire(context.Context) error
@@ -114,6 +116,7 @@ func kind(err error) string {
 		{"invalid", []error{model.ErrInvalid, facts.ErrInvalid}},
 		{"not found", []error{model.ErrNotFound, facts.ErrNotFound}},
 		{"future", []error{model.ErrFuture, facts.ErrFuture}},
+		{"forbidden", []error{model.ErrForbidden, facts.ErrForbidden}},
 		{"conflict", []error{model.ErrConflict, facts.ErrConflict}},
 		{"mismatch", []error{model.ErrMismatch, facts.ErrMismatch}},
 	}
@@ -173,6 +176,15 @@ func (d *Driver) run(ctx context.Context, op model.Op, want model.Outcome, accep
 		return d.read(ctx, op)
 	case model.OpMarkUnread:
 		return d.markUnread(ctx, op)
+	case model.OpActivity:
+		return d.activity(ctx, op, want, accepted)
+	case model.OpActivityRead:
+		seq := readstate.Seq(op.Activity)
+		return d.do.Read(ctx, facts.MarkRead{
+			Scope: Scope(op.Scope), Member: Member(op.Member), ActivitySeq: &seq, Trusted: op.Service,
+		})
+	case model.OpTask:
+		return d.task(ctx, op, want, accepted)
 	default:
 		return d.membership(ctx, op)
 	}

@@ -127,6 +127,8 @@ func Differs(got Evaluated, known bool, want model.Values) string {
 	}
 	same := got.Present && got.Values.Unread == uint64(want.Unread) &&
 		got.Values.Attention == uint64(want.Attention) &&
+		got.Values.Activity == uint64(want.Activity) &&
+		got.Row.Activity.Read == readstate.Seq(want.ActivityRead) &&
 		got.Row.Manual.Set == want.Manual && got.Row.Manual.Version == uint64(want.Version) &&
 		got.Row.Manual.From == readstate.Revision(want.ManualFrom) &&
 		got.Row.Read == readstate.Revision(want.Read) &&
@@ -134,7 +136,8 @@ func Differs(got Evaluated, known bool, want model.Values) string {
 	if same {
 		return ""
 	}
-	return fmt.Sprintf("got unread=%d attention=%d shown=%t shownunread=%d row=%+v\noracle says %s",
-		got.Values.Unread, got.Values.Attention, got.Presented.Shown, got.Presented.Unread,
+	return fmt.Sprintf("got unread=%d attention=%d activity=%d shown=%t shownunread=%d row=%+v\n"+
+		"oracle says %s", got.Values.Unread, got.Values.Attention, got.Values.Activity,
+		got.Presented.Shown, got.Presented.Unread,
 		got.Row, want)
 }

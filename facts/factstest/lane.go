@@ -68,6 +68,16 @@ func (d laneDoer) Move(ctx context.Context, op facts.Move) (facts.Receipt, error
 	return d.lane.Move(ctx, testWorkspace, op)
 }
 
+func (d laneDoer) RecordActivity(
+	ctx context.Context, op facts.RecordActivity,
+) (facts.ActivityReceipt, error) {
+	return d.lane.RecordActivity(ctx, testWorkspace, op)
+}
+
+func (d laneDoer) PutTask(ctx context.Context, op facts.PutTask) (facts.TaskReceipt, error) {
+	return d.lane.PutTask(ctx, testWorkspace, op)
+}
+
 func (d laneDoer) Read(ctx context.Context, op facts.MarkRead) error {
 	_, err := d.lane.MarkRead(ctx, testWorkspace, op)
 	return err
@@ -197,6 +207,15 @@ func (r *rig) compare(t *testing.T, limit int) (compared int, diff string) {
 			return compared, fmt.Sprintf("badge of %s: got %+v, want %+v", m, badge, want)
 		}
 	}
+	for _, s := range r.driver.World.ScopeIDs() {
+		scope, ok, err := view.Scope(ctx, r.key, Scope(s))
+		if err != nil || !ok {
+			t.Fatalf("scope %s: %v, found %t", s, err, ok)
+		}
+		if err := r.driver.Activities(ctx, view, scope, s); err != nil {
+			return compared, err.Error()
+		}
+	}
 	return compared, ""
 }
 
@@ -214,7 +233,7 @@ func TestHistories(t *testing.T, open Opener, histories, steps int) {
 func playHistory(t *testing.T, store facts.Store, seed uint64, steps int) int {
 	t.Helper()
 	r := newRig(t, store, facts.LaneConfig{})
-	ops := model.RandomOps(rand.New(rand.NewPCG(seed, 1)), steps, model.HubMix())
+	ops := model.RandomOps(rand.New(rand.NewPCG(seed, 1)), steps, model.FactsMix())
 	total := 0
 	for i, op := range ops {
 		err := r.driver.Apply(t.Context(), op)

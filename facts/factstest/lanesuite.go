@@ -48,7 +48,10 @@ func TestLane(t *testing.T, open Opener) {
 		{"EmptyPayload", testEmptyPayload},
 		{"UnderFire", testUnderFire},
 	}
-	for _, p := range slices.Concat(parts, groupParts, ruleParts, eventParts, toldParts, workParts) {
+	for _, p := range slices.Concat(
+		parts, groupParts, ruleParts, eventParts, toldParts, workParts, taskLaneParts,
+		activityParts,
+	) {
 		t.Run(p.name, func(t *testing.T) {
 			f := &faulty{Store: open(t)}
 			p.run(t, newRig(t, f, facts.LaneConfig{}), f)

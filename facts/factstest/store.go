@@ -11,13 +11,16 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
+// storePart is one thing that a store has to do.
+type storePart struct {
+	name string
+	run  func(t *testing.T, w *world)
+}
+
 // TestStore is what every facts.Store has to pass. open returns a new empty store; the suite
 // closes it.
 func TestStore(t *testing.T, open func(t *testing.T) facts.Store) {
-	parts := []struct {
-		name string
-		run  func(t *testing.T, w *world)
-	}{
+	parts := []storePart{
 		{"Workspaces", testWorkspaces},
 		{"Members", testMembers},
 		{"Scopes", testScopes},
@@ -53,7 +56,7 @@ func TestStore(t *testing.T, open func(t *testing.T) facts.Store) {
 		{"PageOnly", testPageOnly},
 		{"PageRandom", testPageRandom},
 	}
-	for _, p := range parts {
+	for _, p := range append(parts, taskParts...) {
 		t.Run(p.name, func(t *testing.T) {
 			p.run(t, newWorld(t, open(t)))
 		})

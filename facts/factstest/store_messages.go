@@ -32,6 +32,10 @@ func sortKey(row any) string {
 		return key(r.Scope, r.Seq, 0)
 	case facts.OperationRow:
 		return key(r.Workspace, r.Actor, r.ID)
+	case facts.TaskRow:
+		return key(r.Scope, 0, 0)
+	case facts.RowKey:
+		return key(r.Scope, r.Member, 0)
 	case facts.BlockRow:
 		return key(r.Scope, r.Block, r.Set)
 	}

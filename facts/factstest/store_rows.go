@@ -226,7 +226,7 @@ func testOperations(_ *testing.T, w *world) {
 	w.inTx(func(tx facts.Tx) {
 		have, err := tx.WithReceipts(w.Context(), []readstate.MemberKey{without, actor})
 		w.ok(err)
-		w.same("actors with receipts", have, []readstate.MemberKey{actor})
+		w.same("actors with receipts", have, []facts.Receipted{{Actor: actor, Operations: true}})
 	})
 	w.write(&facts.Changes{ForgetReceiptsBefore: 200})
 	w.same("younger operations", load(), byKey([]facts.OperationRow{young, system}))

@@ -21,6 +21,14 @@ func optional[T ~string](v T) any {
 	return []byte(v)
 }
 
+// text stores an empty text as NULL.
+func text(v string) any {
+	if v == "" {
+		return nil
+	}
+	return v
+}
+
 func number[T ~uint64 | ~uint32 | ~uint8 | ~int64](v T) any { return int64(v) }
 
 // positive stores zero as NULL.

@@ -4,9 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pressly/goose/v3"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -127,7 +132,7 @@ func TestBrokenTransaction(t *testing.T) {
 	}
 }
 
-// Activities count into pairs though no operation writes them yet.
+// Activities count into pairs.
 func TestPairActivities(t *testing.T) {
 	st := openStore(t)
 	const task, me, actor, silent = 1, 1, 2, 3
@@ -234,6 +239,83 @@ func TestSnapshotTable(t *testing.T) {
 				t.Errorf("%s has a column %s", table, name)
 			}
 		}
+	}
+}
+
+// retired are columns and tables of another design, in which a task's counts were kept beside what
+// they follow from. They come back neither in a fresh database nor in one of an older version.
+//
+// covers: RT-112 RT-149 RT-170 RT-175 RT-191 RT-192
+func TestRetiredColumns(t *testing.T) {
+	retired := []string{
+		"task_message_unread_count", "task_activity_unread_count", "task_inbox_active",
+		"task_inbox_sort_at",
+	}
+	for _, version := range []int64{0, 1, 2} {
+		path := filepath.Join(t.TempDir(), "facts.db")
+		if version > 0 {
+			migrateTo(t, path, version)
+		}
+		st, err := OpenSQLite(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range columns(t, st.readers.db, "outbox") {
+			if strings.Contains(name, "unread") || strings.Contains(name, "count") {
+				t.Errorf("an outbox row has a column %s", name)
+			}
+		}
+		rows, err := st.readers.db.QueryContext(t.Context(),
+			`SELECT name, coalesce(sql, '') FROM sqlite_schema`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for rows.Next() {
+			var name, text string
+			if err := rows.Scan(&name, &text); err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			for _, word := range retired {
+				if strings.Contains(text, word) {
+					t.Errorf("from version %d: %s has %s", version, name, word)
+				}
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close(), st.Close()); err != nil || seen < 20 {
+			t.Errorf("%d tables and indexes, %v", seen, err)
+		}
+	}
+	for _, st := range statements {
+		for _, word := range retired {
+			if strings.Contains(st.text(sqliteDialect, 1), word) {
+				t.Errorf("%s uses %s", st.name, word)
+			}
+		}
+	}
+}
+
+// migrateTo makes a database of an older version.
+func migrateTo(t *testing.T, path string, version int64) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), fmt.Sprintf("PRAGMA application_id = %d", sqliteApplicationID))
+	files, err2 := fs.Sub(migrations, "migrations/sqlite")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
 	}
 }
 

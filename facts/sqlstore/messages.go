@@ -105,8 +105,10 @@ var (
 		`SELECT o.workspace, o.actor, o.op_id, o.digest, o.result, o.created_at
   FROM {keys} k CROSS JOIN operations o
   WHERE o.workspace = k.k1 AND o.actor = k.k2 AND o.op_id = k.k3`)
-	selectReceipted = query("load actors with receipts", 2, `SELECT k.k2 FROM {keys} k
-  WHERE EXISTS (SELECT 1 FROM operations o WHERE o.workspace = k.k1 AND o.actor = k.k2)`)
+	selectReceipted = query("load actors with receipts", 2, `SELECT k.k2,
+  EXISTS (SELECT 1 FROM operations o WHERE o.workspace = k.k1 AND o.actor = k.k2),
+  EXISTS (SELECT 1 FROM scope_activity_events a WHERE a.op_actor = k.k2)
+  FROM {keys} k WHERE k.k2 IS NOT NULL`)
 	insertOperations = insert("insert operations", insertion{
 		table:   "operations",
 		columns: list("workspace actor op_id digest result created_at"),
@@ -374,13 +376,18 @@ func (s *session) Operations(
 
 func (s *session) WithReceipts(
 	ctx context.Context, actors []readstate.MemberKey,
-) ([]readstate.MemberKey, error) {
+) ([]facts.Receipted, error) {
 	bind := func(args []any, k readstate.MemberKey) []any {
 		return append(args, number(k>>32), number(k))
 	}
-	var out []readstate.MemberKey
+	var out []facts.Receipted
 	err := eachKey(ctx, s, selectReceipted, actors, bind, func(r *record) error {
-		out = append(out, readstate.MemberKey(r.uint()))
+		row := facts.Receipted{
+			Actor: readstate.MemberKey(r.uint()), Operations: r.bool(), Activities: r.bool(),
+		}
+		if row.Operations || row.Activities {
+			out = append(out, row)
+		}
 		return nil
 	})
 	return out, err

@@ -48,16 +48,22 @@ func plan(t *testing.T, db *sql.DB, text string) []string {
 }
 
 var (
-	// All blocks of a scope, and the last entry of an index.
-	wholeScope = []*statement{blockTables[0].counts, blockTables[1].counts, selectLatest}
-	framing    = []*statement{beginTx, beginView, commitTx, rollbackTx}
+	// All blocks of a scope, the last entry of an index, and those who watch a task, who are few.
+	wholeScope = []*statement{
+		blockTables[0].counts, blockTables[1].counts, selectLatest, selectWatchers,
+	}
+	// All workspaces.
+	wholeTable = []*statement{
+		selectWorkspaces, selectExpiring, raiseTerms, selectFreshSpaces, surveyFresh,
+	}
+	framing = []*statement{beginTx, beginView, commitTx, rollbackTx}
 	// What may be scanned: the keys themselves, results of a few rows, and the workspaces.
 	scanned = regexp.MustCompile(`^SCAN (\(subquery-\d+\)|\d+-ROW VALUES CLAUSE|\d+ CONSTANT ROWS?|` +
 		`CONSTANT ROW|k|p|h)$`)
 	scannedWorkspaces = regexp.MustCompile(`^SCAN (w|w USING COVERING INDEX \w+|workspaces)$`)
 	// A search names at least a scope, a member or another whole key.
-	searched = regexp.MustCompile(`^SEARCH \w+ (EXISTS )?USING .*\((scope|member|rowid|workspace|author|op_actor|` +
-		`parent|id|created_at|erased|<expr>)[=<>]`)
+	searched = regexp.MustCompile(`^SEARCH \w+ (EXISTS )?USING .*\((scope|member|rowid|workspace|author|actor|op_actor|` +
+		`parent|id|created_at|erased|recipient|webhook|slow|due_at|settled_at|died_at|<expr>)[=<>]`)
 	sorts = "USE TEMP B-TREE FOR "
 )
 
@@ -79,7 +85,7 @@ func TestPlansSearch(t *testing.T) {
 				case strings.Contains(step, "AUTOMATIC"), strings.Contains(step, "BLOOM FILTER ON"):
 					t.Errorf("%s with %d keys builds an index: %s", st.name, n, step)
 				case strings.HasPrefix(step, "SCAN "):
-					all := st == selectWorkspaces || st == selectExpiring || st == raiseTerms
+					all := contains(wholeTable, st)
 					if !scanned.MatchString(step) && (!all || !scannedWorkspaces.MatchString(step)) {
 						t.Errorf("%s with %d keys: %s", st.name, n, step)
 					}
@@ -158,6 +164,31 @@ func TestPlansIndex(t *testing.T) {
 		{trimTargets, []string{
 			"SEARCH m USING COVERING INDEX message_targets_by_revision (scope=? AND revision<?)",
 		}},
+		{selectWatchers, []string{
+			"SEARCH n USING COVERING INDEX scope_notification_settings_followed (scope=?)",
+		}},
+		{selectJoined, []string{
+			"SEARCH j USING PRIMARY KEY (scope=? AND member<?)",
+			"SEARCH m USING PRIMARY KEY (scope=? AND member>?)",
+		}},
+		{selectActivityAt, []string{
+			"SEARCH a USING COVERING INDEX scope_activity_events_by_signal (scope=? AND seq<?)",
+			"SEARCH a USING COVERING INDEX scope_activity_events_by_actor (scope=? AND actor=? AND seq<?)",
+			"SEARCH t USING PRIMARY KEY (scope=? AND member=? AND activity_seq>? AND activity_seq<?)",
+		}},
+		{selectPairedActivity, []string{
+			"SEARCH a USING COVERING INDEX scope_activity_events_by_revision (scope=? AND revision>? AND revision<?)",
+		}},
+		{selectTimelineBefore, []string{
+			"SEARCH a USING INDEX scope_activity_events_of_task (scope=? AND seq<?)",
+		}},
+		{selectActivityPayloads, []string{
+			"SEARCH a USING INDEX scope_activity_events_with_payload (actor=?)",
+		}},
+		{selectConversations, []string{
+			"SEARCH c USING INDEX im_conversation_index_by_time " +
+				"(member=? AND kind=? AND (sort_at,scope)<(?,?))",
+		}},
 		{selectScopePageByType, []string{
 			"SEARCH s USING INDEX scopes_by_type (workspace=? AND type=? AND id>?)",
 		}},
@@ -177,7 +208,9 @@ func TestPlansIndex(t *testing.T) {
 		selectMessagesUp, selectMessagesDown, selectLiveAfter, selectLiveBefore, selectStatesOf,
 		selectRowsAfter, selectMemberPage, selectScopePage, selectScopePageByType,
 		selectScopePageByParent, selectRoster, selectRanks, seekPairs, selectRevisionAt,
-		selectPayloads, selectLatest, selectCounted, selectCountedTargets,
+		selectPayloads, selectLatest, selectCounted, selectCountedTargets, selectActivitiesAfter,
+		selectActivitiesBefore, selectTimelineAfter, selectTimelineBefore, selectActivityAt,
+		selectPairedActivity, selectActivityPayloads, selectConversations,
 	} {
 		for _, step := range plan(t, db, st.text(sqliteDialect, 1)) {
 			if strings.HasPrefix(step, sorts) {

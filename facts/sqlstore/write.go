@@ -31,7 +31,8 @@ var (
 // for trims, which also take what the same group wrote below the floor.
 func (s *session) Write(ctx context.Context, c *facts.Changes) error {
 	steps := [...]func(context.Context, *facts.Changes) error{
-		s.writePrincipals, s.writeScopes, s.writeStates, s.writeMessages, s.writeMarks, s.trim,
+		s.writePrincipals, s.writeScopes, s.writeStates, s.writeMessages, s.writeMarks, s.writeTasks,
+		s.trim,
 	}
 	for _, step := range steps {
 		if err := step(ctx, c); err != nil {
@@ -114,7 +115,9 @@ func writing(rows []facts.StateRow, part facts.StateParts) []facts.StateRow {
 func bindRow(args []any, k *facts.RowKey) []any { return bindRowKey(args, *k) }
 
 func (s *session) removeRows(ctx context.Context, gone []facts.RowKey) error {
-	for _, st := range [...]*statement{removeStates, removeMemberships, removeSettings} {
+	for _, st := range [...]*statement{
+		removeStates, removeMemberships, removeSettings, removeConversations,
+	} {
 		if err := execRows(ctx, s, st, gone, bindRow); err != nil {
 			return err
 		}

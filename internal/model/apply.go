@@ -55,6 +55,8 @@ func (w *World) apply(op Op) (Outcome, error) {
 		return w.recordActivity(op)
 	case OpActivityRead:
 		return w.readActivity(op)
+	case OpTask:
+		return w.task(op)
 	case OpRunState:
 		return w.runState(op)
 	case OpMerge:
@@ -83,12 +85,15 @@ func (w *World) create(op Op) (Outcome, error) {
 	}
 	if old := w.scopes[op.Scope]; old != nil {
 		if old.kind != op.Type || old.shared != op.Shared || old.parent != op.To ||
-			old.root != op.Seq || old.owner != op.Member {
+			old.root != op.Seq || old.owner != op.Member || old.planned != op.Planned {
 			return Outcome{}, ErrMismatch
 		}
 		return Outcome{}, nil
 	}
-	s := &scope{id: op.Scope, kind: op.Type, rows: map[MemberID]*row{}}
+	if op.Planned && op.Type != Task {
+		return Outcome{}, ErrInvalid
+	}
+	s := &scope{id: op.Scope, kind: op.Type, planned: op.Planned, rows: map[MemberID]*row{}}
 	switch op.Type {
 	case Channel, DM, Task:
 		s.shared = op.Shared
@@ -172,16 +177,22 @@ func (w *World) recordActivity(op Op) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if op.Member < 1 || badIDs(op.Recipients) || (s.kind != Task && len(op.Recipients) > 0) {
+	if op.Member < 1 || badIDs(op.Recipients) || (!s.addressed() && len(op.Recipients) > 0) {
 		return Outcome{}, ErrInvalid
 	}
 	a := &activity{
 		seq: s.latestActivity() + 1, actor: op.Member, low: op.LowSignal,
 		recipients: set(op.Recipients),
 	}
+	if s.planned && !a.low {
+		a.recipients = w.plan(s, nil, a.actor)
+	}
 	s.activities = append(s.activities, a)
 	return Outcome{Changed: true, Activity: a.seq}, nil
 }
+
+// addressed reports a scope whose operations say who the recipients are.
+func (s *scope) addressed() bool { return s.kind == Task && !s.planned }
 
 func badIDs(ids []MemberID) bool {
 	return slices.ContainsFunc(ids, func(m MemberID) bool { return m < 1 })

@@ -65,7 +65,7 @@
 //     only those follow whom it newly names, from the edited reply. It takes a
 //     joined row in the parent (visible or not) and no explicit unfollow. A
 //     principal follows only when it is also named. Editing the root makes nobody
-//     follow. Once retention took the root, nobody knows its author any more. A
+//     follow. Once retention or a move took the root, nobody knows its author any more. A
 //     message is the root of one thread at most.
 //  9. A thread row whose parent epoch is not the parent row's epoch is as good as
 //     none: the next follow starts a new epoch in it. Explicit follow and unfollow
@@ -74,8 +74,7 @@
 //  10. An explicit follow of a live row only sets the choice and the level (all,
 //     without end); it moves no point, so what piled up since is shown. Unfollow
 //     likewise with level mentions. A later level replaces the level, not the
-//     choice. Follow exists for threads only; watching a task is recipient
-//     planning and outside the model.
+//     choice. Elsewhere it exists in planned tasks only (reading 25).
 //  11. A level may be set to inherit everywhere; outside threads that means all.
 //     Inherit with an end is invalid. An end is passed from that second on.
 //  12. Reading, marking, levels and activity reads need a row that is joined and,
@@ -121,4 +120,17 @@
 //  23. Archived scopes accept every operation; archiving only filters.
 //  24. Activities count after the activity cursor only; joins, floors and the
 //     effective revision do not cut them further. Recipients matter in tasks only.
+//  25. A task is told who the recipients are, or it is planned and finds them by itself.
+//     Then a readable entry goes to those who follow the task, its assignee and whom the
+//     entry names, and a high-signal activity to the former two; in either case not to
+//     its author, principal or actor, and only to those who are joined and visible at
+//     that moment. Following is a choice and nothing else: it moves no point and no
+//     level, outlives leaving, and can be ended by somebody who has left. Being
+//     assigned takes a row that is joined and visible.
+//  26. Each changed field of a planned task is one activity, a title's of low signal. Who
+//     was assigned before is told of a change of that as well.
+//  27. With each readable entry of a planned task comes a low-signal activity by its
+//     author. A read of a planned task through a revision also reads the activities
+//     through the one of the newest entry at or below that revision, and so does a send
+//     that moves the cursor.
 package model

@@ -44,7 +44,7 @@ func play(t *testing.T, ops []Op) *World {
 }
 
 func TestMixWeights(t *testing.T) {
-	for name, mix := range map[string]Mix{"full": FullMix(), "hub": HubMix()} {
+	for name, mix := range map[string]Mix{"full": FullMix(), "facts": FactsMix(), "hub": HubMix()} {
 		sum := 0
 		for _, w := range mix.Weights {
 			sum += w
@@ -68,6 +68,56 @@ func TestHubMixHasNoOtherParts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Facts have no sessions, and nobody tells a task who its recipients are. Yet somebody is told: as
+// a watcher, as an assignee, by name, and by activities.
+func TestFactsMix(t *testing.T) {
+	var messages, named, activities, reads int
+	for seed := range uint64(50) {
+		w := New()
+		for _, op := range RandomOps(seeded(seed), 100, FactsMix()) {
+			switch op.Kind {
+			case OpRunState, OpMerge, OpFork:
+				t.Fatalf("seed %d: %s", seed, op)
+			case OpPost, OpActivity, OpMove:
+				if op.Recipients != nil {
+					t.Fatalf("seed %d: %s", seed, op)
+				}
+			case OpCreate:
+				if op.Type == Session || op.Type == Task && !op.Planned {
+					t.Fatalf("seed %d: %s", seed, op)
+				}
+			}
+			before := w.Clone()
+			_, _ = w.Apply(op)
+			for m := range before.scopes[8].rowsOf() {
+				was, is := before.Values(m, 8), w.Values(m, 8)
+				reads += int(boolInt(op.Kind == OpRead && is.Activity < was.Activity))
+			}
+		}
+		for _, e := range w.Entries(8) {
+			for _, m := range e.Recipients {
+				messages++
+				named += int(boolInt(slices.Contains(e.Mentions, m)))
+			}
+		}
+		for _, a := range w.Activities(8) {
+			activities += len(a.Recipients)
+		}
+	}
+	t.Logf("%d deliveries of messages, %d by name, %d of activities, %d read by message",
+		messages, named, activities, reads)
+	if named < 50 || messages < 2*named || activities < 100 || reads < 15 {
+		t.Error("too few of something")
+	}
+}
+
+func (s *scope) rowsOf() map[MemberID]*row {
+	if s == nil {
+		return nil
+	}
+	return s.rows
 }
 
 // TestHistoriesHitRareCases counts, over histories of the size that property tests

@@ -35,6 +35,8 @@ func (g *generator) take(step Step) {
 		g.emit(Op{Kind: kind, Member: m, Other: x})
 	case StepActivity:
 		g.activity()
+	case StepTask:
+		g.task()
 	case StepRunState, StepMerge, StepFork:
 		g.session(step)
 	case StepRefused:
@@ -55,7 +57,7 @@ func (g *generator) post(s *scope, m MemberID) Outcome {
 	op.Broadcast = flags/32%2 == 1 && s.kind == Thread
 	op.Unreadable = flags/64 == 3 && flags%3 == 0
 	op.Baseline = flags%51 == 50
-	if s.kind == Task {
+	if s.addressed() {
 		op.Recipients = g.names()
 	}
 	switch g.draw(6) {
@@ -92,7 +94,7 @@ func (g *generator) change(step Step) {
 	case StepMove:
 		to := g.scopeOf(func(t *scope) bool { return t != s && t.kind != Session })
 		op := Op{Kind: OpMove, Scope: s.id, Seqs: []Seq{e.seq}, To: to.id, Count: g.chance(2)}
-		if to.kind == Task {
+		if to.addressed() {
 			op.Recipients = g.names()
 		}
 		if next := s.entry(e.seq + 1); next != nil && next.live && g.chance(3) {
@@ -201,8 +203,44 @@ func (g *generator) follow() {
 func (g *generator) activity() {
 	s := g.scopeOf(anyScope)
 	op := Op{Kind: OpActivity, Scope: s.id, Member: g.member(), LowSignal: g.chance(4)}
-	if s.kind == Task {
+	if s.addressed() {
 		op.Recipients = g.names()
+	}
+	g.emit(op)
+}
+
+// task changes who is told of what happens in a planned task, and now and then what it says.
+func (g *generator) task() {
+	s := g.scopeOf(func(s *scope) bool { return s.planned })
+	if s == nil {
+		return
+	}
+	m := g.member()
+	op := Op{Kind: OpTask, Scope: s.id, Member: m}
+	switch g.draw(9) {
+	case 0, 1:
+		op.Kind = OpFollow
+	case 6, 7: // with what else has happened before it
+		in := g.reached(s)
+		if len(in) == 0 {
+			return
+		}
+		op = Op{
+			Kind: OpRead, Scope: s.id, Member: in[g.draw(len(in))], Revision: g.revision(s),
+			Version: NoVersion, Service: true,
+		}
+	case 2:
+		op.Kind = OpUnfollow
+	case 3:
+		op.Assigns, op.Other = true, g.other(m)
+		if g.chance(3) {
+			op.Status = Word(1 + g.draw(3))
+		}
+	case 4:
+		op.Assigns = true
+		op.Title = Word(g.draw(3))
+	default:
+		op.Status = Word(1 + g.draw(3))
 	}
 	g.emit(op)
 }

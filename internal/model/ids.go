@@ -27,6 +27,9 @@ type Version int64
 // NoVersion in an [Op] means that the caller named no version.
 const NoVersion Version = -1
 
+// Word stands for a short text: only whether two are the same matters. Zero is the empty one.
+type Word int
+
 // Seconds is a moment of the world's clock. Zero, as an end, means never.
 type Seconds int64
 

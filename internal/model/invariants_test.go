@@ -12,6 +12,7 @@ import (
 func TestInvariants(t *testing.T) {
 	for seed := range uint64(120) {
 		checkHistory(t, RandomOps(seeded(seed), 70, FullMix()))
+		checkHistory(t, RandomOps(seeded(seed), 70, FactsMix()))
 	}
 }
 
@@ -92,7 +93,7 @@ func normal(w *World) *World {
 
 func refusedProperly(err error) bool {
 	for _, want := range []error{
-		ErrInvalid, ErrNotFound, ErrFuture, ErrConflict, ErrMismatch, ErrReplaced,
+		ErrInvalid, ErrNotFound, ErrFuture, ErrForbidden, ErrConflict, ErrMismatch, ErrReplaced,
 	} {
 		if errors.Is(err, want) {
 			return true

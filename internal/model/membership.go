@@ -140,6 +140,9 @@ func (w *World) follow(op Op) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if s.planned {
+		return w.watch(s, op)
+	}
 	if s.kind != Thread {
 		return Outcome{}, ErrInvalid
 	}

@@ -35,6 +35,7 @@ func (w *World) post(op Op) (Outcome, error) {
 	}
 	if r := s.rows[op.Member]; op.Revision > 0 && r != nil && w.inReach(s, op.Member) {
 		r.read = max(r.read, op.Revision)
+		r.activityRead = max(r.activityRead, s.seenWith(op.Revision))
 		w.settle(s)
 	}
 	return out, nil
@@ -48,7 +49,7 @@ func checkPost(s *scope, op Op) error {
 		return ErrInvalid
 	case op.Broadcast && s.kind != Thread:
 		return ErrInvalid
-	case len(op.Recipients) > 0 && s.kind != Task:
+	case len(op.Recipients) > 0 && !s.addressed():
 		return ErrInvalid
 	case op.Expires < 0, op.Revision < 0:
 		return ErrInvalid
@@ -67,8 +68,11 @@ func (w *World) append(s *scope, draft entry, readable bool) *entry {
 		e.revision = s.head() + 1
 	}
 	s.entries = append(s.entries, &e)
+	if readable && s.planned {
+		w.deliver(s, &e)
+	}
 	if readable && s.kind == Thread {
-		if root := w.scopes[s.parent].entry(s.root); root != nil {
+		if root := w.scopes[s.parent].entry(s.root); root != nil && !root.moved {
 			w.autoFollow(s, root.author, e.revision)
 		}
 		w.autoFollow(s, e.author, e.revision)
@@ -259,6 +263,12 @@ func (w *World) move(op Op) (Outcome, error) {
 			draft.mentions, draft.everyone = e.mentions, e.everyone
 		}
 		w.drop(from, e)
+		e.moved = true
+		if e.twinScope != 0 {
+			if twin := w.scopes[e.twinScope].entry(e.twinSeq); twin != nil {
+				twin.moved = true
+			}
+		}
 		n := w.append(to, draft, readable)
 		out.Seq, out.Revision = n.seq, n.revision
 	}
@@ -271,7 +281,7 @@ func checkMove(from, to *scope, op Op) error {
 		return ErrInvalid
 	case from.kind == Session, to.kind == Session:
 		return ErrInvalid
-	case to.kind != Task && len(op.Recipients) > 0:
+	case !to.addressed() && len(op.Recipients) > 0:
 		return ErrInvalid
 	}
 	for _, q := range op.Seqs {

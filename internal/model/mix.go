@@ -27,6 +27,7 @@ const (
 	StepBlock
 	StepActivity
 	StepActivityRead
+	StepTask // watch, assign, change a status, read: only planned tasks
 	StepRunState
 	StepMerge
 	StepFork
@@ -48,7 +49,8 @@ const (
 // of a Mix used with [DecodeOps] sum up to at most 256.
 type Mix struct {
 	Weights  [NumSteps]int
-	Tasks    bool // whether there is a task
+	Tasks    bool // whether there is a task,
+	Planned  bool // which finds its recipients by itself
 	Sessions bool // whether there are two sessions
 }
 
@@ -65,6 +67,14 @@ func FullMix() Mix {
 		StepFirstWriter: 6, StepDMMentions: 6, StepRejoin: 5, StepThreadEpoch: 5,
 		StepManualRemoved: 5,
 	}
+	return m
+}
+
+// FactsMix leaves out sessions, and has tasks that find their recipients by themselves.
+func FactsMix() Mix {
+	m := FullMix().Without(StepRunState, StepMerge, StepFork, StepRunEnds)
+	m.Weights[StepTask] = 16
+	m.Sessions, m.Planned = false, true
 	return m
 }
 
@@ -127,6 +137,16 @@ join s8 B
 join s8 C
 `
 
+const plannedText = `
+create s8 task planned
+join s8 A
+join s8 B
+join s8 C
+join s8 D
+follow s8 A
+task s8 A assignee=B
+`
+
 const sessionText = `
 create s9 session A
 create s10 session A
@@ -136,7 +156,10 @@ create s10 session A
 // to E, without the task (s8) or the sessions (s9, s10) if the mix has none.
 func Setup(mix Mix) []Op {
 	text := setupText
-	if mix.Tasks {
+	switch {
+	case mix.Tasks && mix.Planned:
+		text += plannedText
+	case mix.Tasks:
 		text += taskText
 	}
 	if mix.Sessions {

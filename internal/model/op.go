@@ -8,7 +8,8 @@ type Kind uint8
 // The kinds of operations, each with its one-line form. Members are written A, B,
 // ..., scopes s1, s2, ...; parts in brackets may be left out.
 const (
-	// create s1 channel|dm|task [shared], create s2 thread s1 [root=1], create s3 session A
+	// create s1 channel|dm|task [shared] [planned], create s2 thread s1 [root=1],
+	// create s3 session A
 	OpCreate Kind = iota + 1
 	// post s1 A [as=B] [@B,C] [everyone] [broadcast] [unreadable] [baseline] [to=B]
 	// [expires=9] [saw=4]
@@ -36,6 +37,7 @@ const (
 	OpUnblock      // unblock A B
 	OpActivity     // activity s1 A [low] [to=B]
 	OpActivityRead // actread s1 A 3 [service]
+	OpTask         // task s1 A [assignee=B|nobody] [status=2] [title=3]
 	OpRunState     // run s3 [active] [thinking]
 	OpMerge        // merge s3 s4
 	OpFork         // fork s3 s5
@@ -49,11 +51,13 @@ type Op struct {
 	Kind   Kind
 	Scope  ScopeID  // the scope acted on; source of a move, merge or fork
 	Member MemberID // whose row; author, actor, blocker, or owner of a new session
-	Other  MemberID // notify principal of a post (0: none), or the member blocked
+	Other  MemberID // notify principal of a post, assignee (0: nobody), or the member blocked
 	To     ScopeID  // target of a move, merge or fork; parent of a new thread
 
 	Type   ScopeKind // kind of a new scope
 	Shared bool      // history of a new scope
+	// Planned is a new task that finds the recipients of what happens there by itself.
+	Planned bool
 
 	// Seq is the entry to edit or remove, the last one kept by a rewind or taken by a
 	// trim, or the root of a new thread (0: none).
@@ -80,6 +84,9 @@ type Op struct {
 	Until     Seconds // end of the level; 0: never
 	Service   bool    // a trusted service acts for the member
 	LowSignal bool    // an activity that never counts
+	Assigns   bool    // a task gets Other as its assignee
+	Status    Word    // of a task; 0: as it is
+	Title     Word    // likewise
 	Active    bool    // session run state
 	Thinking  bool
 	Advance   Seconds // how far the clock goes
@@ -102,6 +109,8 @@ var (
 	ErrFuture = errors.New("in the future")
 	// ErrConflict: a manual mark that names another version than the current one.
 	ErrConflict = errors.New("version conflict")
+	// ErrForbidden: somebody who is known and may not.
+	ErrForbidden = errors.New("forbidden")
 	// ErrMismatch: the scope exists already and is another one.
 	ErrMismatch = errors.New("mismatch")
 	// ErrReplaced: the session was merged into another.
@@ -118,7 +127,8 @@ type Outcome struct {
 	CopySeq      Seq
 	CopyRevision Revision
 
-	Activity ActivitySeq // of the recorded activity
+	Activity ActivitySeq // of the recorded activity, of a task's last one
+	Changes  int         // how many fields of a task changed
 	Items    []ReadResult
 }
 

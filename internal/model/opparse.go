@@ -165,6 +165,8 @@ func (p *parser) option(op *Op, word string) {
 		op.Baseline = true
 	case word == "shared" && op.Kind.isOneOf(OpCreate) && op.Type != Thread && op.Type != Session:
 		op.Shared = true
+	case word == "planned" && op.Kind.isOneOf(OpCreate) && op.Type == Task:
+		op.Planned = true
 	case word == "count" && op.Kind.isOneOf(OpMove):
 		op.Count = true
 	case word == "low" && op.Kind.isOneOf(OpActivity):
@@ -186,6 +188,17 @@ func (p *parser) pair(op *Op, word, key, value string) {
 		m, err := parseMember(value)
 		p.fail(err)
 		op.Other = m
+	case key == "assignee" && op.Kind.isOneOf(OpTask):
+		op.Assigns = true
+		if value != "nobody" {
+			m, err := parseMember(value)
+			p.fail(err)
+			op.Other = m
+		}
+	case key == "status" && op.Kind.isOneOf(OpTask):
+		op.Status = Word(p.numberIn(value))
+	case key == "title" && op.Kind.isOneOf(OpTask):
+		op.Title = Word(p.numberIn(value))
 	case key == "to" && op.Kind.isOneOf(OpPost, OpMove, OpActivity):
 		op.Recipients = p.memberSet(value)
 	case key == "expires" && op.Kind.isOneOf(OpPost):

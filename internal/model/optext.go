@@ -10,7 +10,7 @@ import (
 var kindNames = []string{
 	"", "create", "post", "edit", "remove", "rewind", "trim", "move", "clock", "expire",
 	"join", "leave", "show", "hide", "read", "readall", "unread", "level", "follow",
-	"unfollow", "archive", "unarchive", "block", "unblock", "activity", "actread", "run",
+	"unfollow", "archive", "unarchive", "block", "unblock", "activity", "actread", "task", "run",
 	"merge", "fork",
 }
 
@@ -87,6 +87,13 @@ func (op Op) String() string {
 		l.add(op.Scope.String(), op.Member.String())
 		l.flag("low", op.LowSignal)
 		l.members("to=", op.Recipients)
+	case OpTask:
+		l.add(op.Scope.String(), op.Member.String())
+		if op.Assigns {
+			l.add("assignee=" + nameAssignee(op.Other))
+		}
+		l.num("status", int64(op.Status))
+		l.num("title", int64(op.Title))
 	case OpRunState:
 		l.add(op.Scope.String())
 		l.flag("active", op.Active)
@@ -99,6 +106,13 @@ func (op Op) String() string {
 	return strings.Join(l.words, " ")
 }
 
+func nameAssignee(m MemberID) string {
+	if m == 0 {
+		return "nobody"
+	}
+	return m.String()
+}
+
 func (op Op) createWords(l *line) {
 	l.add(op.Scope.String(), op.Type.String())
 	switch op.Type {
@@ -109,6 +123,7 @@ func (op Op) createWords(l *line) {
 		l.add(op.Member.String())
 	default:
 		l.flag("shared", op.Shared)
+		l.flag("planned", op.Planned)
 	}
 }
 

@@ -9,9 +9,11 @@ import (
 func TestOpTextRoundTrip(t *testing.T) {
 	seen := map[Kind]int{}
 	for seed := range uint64(200) {
-		for _, op := range RandomOps(seeded(seed), 80, FullMix()) {
-			seen[op.Kind]++
-			checkRoundTrip(t, op)
+		for _, mix := range []Mix{FullMix(), FactsMix()} {
+			for _, op := range RandomOps(seeded(seed), 80, mix) {
+				seen[op.Kind]++
+				checkRoundTrip(t, op)
+			}
 		}
 	}
 	for k := OpCreate; k < numKinds; k++ {
@@ -42,6 +44,8 @@ func TestParseOpRefuses(t *testing.T) {
 		"post s1 A expires=99999999999999999999", "edit s1 x", "edit s1 1 broadcast",
 		"move s1 1, s2", "move s1 1", "create s1 room", "create s1", "create s1 thread",
 		"create s1 thread s2 shared", "create s1 session A shared", "create s1 dm root=1",
+		"create s1 dm planned", "task s1", "task s1 A assignee=", "task s1 A status=x",
+		"task s1 A to=B", "activity s1 A title=1",
 		"read s1 A", "read s1 A 01", "read s1 A 1 from=2", "level s1 A loud", "level s1 A",
 		"readall A s1", "readall A s1:2:3:4", "readall A x:1", "clock", "clock 1 2", "block A",
 		"run s1 loud", "archive s1 service", "?",

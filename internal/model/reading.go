@@ -16,6 +16,7 @@ func (w *World) read(op Op) (Outcome, error) {
 	}
 	before := *r
 	r.read = max(r.read, op.Revision)
+	r.activityRead = max(r.activityRead, s.seenWith(op.Revision))
 	mayClear := op.Version == r.version || op.Version == NoVersion
 	if mayClear && (r.manualFrom == 0 || op.Revision >= r.manualFrom) {
 		r.clearManual()

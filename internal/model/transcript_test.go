@@ -13,7 +13,7 @@ import (
 // A transcript is a text file of cases. In a case, a line is an operation as
 // [ParseOp] reads it, which must be accepted and change something; "=operation" is
 // accepted and must change nothing; "!word operation" must be refused (word: invalid,
-// notfound, future, conflict, mismatch, replaced). "? B s1 unread=1" checks values,
+// notfound, future, forbidden, conflict, mismatch, replaced). "? B s1 unread=1" checks values,
 // "? B messages=1 has=true" a badge, "? A log s1 1=- 2=1x" the revisions of entries
 // ("-": none, "x": removed). "== name" starts a new case in an empty world, # a comment.
 func TestTranscripts(t *testing.T) {
@@ -68,6 +68,7 @@ func runTranscript(t *testing.T, file, text string) {
 var refusals = map[string]error{
 	"invalid": ErrInvalid, "notfound": ErrNotFound, "future": ErrFuture,
 	"conflict": ErrConflict, "mismatch": ErrMismatch, "replaced": ErrReplaced,
+	"forbidden": ErrForbidden,
 }
 
 func runLine(w *World, text string) error {

@@ -21,6 +21,10 @@ type scope struct {
 	shared   bool
 	archived bool
 
+	planned       bool     // a task that finds its recipients by itself
+	assignee      MemberID // of such a task; 0: nobody
+	status, title Word
+
 	parent ScopeID // of a thread
 	root   Seq     // the thread's root in the parent; 0: none
 
@@ -48,6 +52,7 @@ type entry struct {
 	everyone   bool
 	live       bool
 	trimmed    bool
+	moved      bool    // a tombstone whose message is elsewhere now
 	expires    Seconds // 0: never
 
 	twinScope ScopeID // the other entry of a broadcast reply
@@ -59,6 +64,7 @@ type activity struct {
 	actor      MemberID
 	low        bool
 	recipients []MemberID
+	revision   Revision // of the message that it goes with; 0: none
 }
 
 // row is what is recorded of one member in one scope.
@@ -169,8 +175,11 @@ func (w *World) Blocks(m MemberID) []MemberID { return slices.Sorted(maps.Keys(w
 type ScopeInfo struct {
 	Kind             ScopeKind
 	Shared, Archived bool
-	Parent           ScopeID // of a thread
-	Root             Seq     // of a thread, in its parent; 0: none
+	Planned          bool     // a task that finds its recipients by itself
+	Assignee         MemberID // of such a task; 0: nobody
+	Status, Title    Word     // likewise
+	Parent           ScopeID  // of a thread
+	Root             Seq      // of a thread, in its parent; 0: none
 	Owner            MemberID
 	Active, Thinking bool
 	ReplacedBy       ScopeID // 0 unless merged away
@@ -189,6 +198,7 @@ func (w *World) Scope(id ScopeID) (ScopeInfo, bool) {
 	}
 	info := ScopeInfo{
 		Kind: s.kind, Shared: s.shared, Archived: s.archived,
+		Planned: s.planned, Assignee: s.assignee, Status: s.status, Title: s.title,
 		Parent: s.parent, Root: s.root, Owner: s.owner,
 		Active: s.active, Thinking: s.thinking, ReplacedBy: s.replacedBy,
 		LatestSeq: s.latestSeq(), Head: s.head(), LatestActivity: s.latestActivity(),
@@ -262,4 +272,28 @@ func (w *World) Row(m MemberID, id ScopeID) (RowInfo, bool) {
 		Version: r.version, Level: r.level, Until: r.until, Follow: r.follow,
 		ActivityRead: r.activityRead,
 	}, true
+}
+
+// ActivityInfo is what is recorded of an activity. Its list belongs to the world.
+type ActivityInfo struct {
+	Seq        ActivitySeq
+	Actor      MemberID
+	Low        bool
+	Recipients []MemberID
+	Revision   Revision // of the message that it goes with; 0: none
+}
+
+// Activities returns all activities of the scope in order.
+func (w *World) Activities(id ScopeID) []ActivityInfo {
+	s := w.scopes[id]
+	if s == nil {
+		return nil
+	}
+	out := make([]ActivityInfo, len(s.activities))
+	for i, a := range s.activities {
+		out[i] = ActivityInfo{
+			Seq: a.seq, Actor: a.actor, Low: a.low, Recipients: a.recipients, Revision: a.revision,
+		}
+	}
+	return out
 }

@@ -70,6 +70,7 @@ func TestRefusalNamesTheOperation(t *testing.T) {
 		{Kind: OpTrim, Scope: 1, Seq: -1}, {Kind: OpExpire, Advance: -1},
 		{Kind: OpBlock, Other: 1}, {Kind: OpBlock, Member: 1},
 		{Kind: OpActivity, Scope: 1}, {Kind: OpCreate, Scope: 0, Type: Channel},
+		{Kind: OpTask, Scope: 1, Member: 1}, {Kind: OpCreate, Scope: 2, Type: DM, Planned: true},
 		{Kind: OpCreate, Scope: 2}, {Kind: OpCreate, Scope: 2, Type: Session},
 	} {
 		w := New()
@@ -84,12 +85,16 @@ func TestRefusalNamesTheOperation(t *testing.T) {
 // A clone does not move with its original, and knows the same.
 func TestClone(t *testing.T) {
 	for seed := range uint64(20) {
-		w := play(t, RandomOps(seeded(seed), 60, FullMix()))
+		mix := FullMix()
+		if seed%2 == 1 {
+			mix = FactsMix()
+		}
+		w := play(t, RandomOps(seeded(seed), 60, mix))
 		c, reference := w.Clone(), w.Clone()
 		if !reflect.DeepEqual(w, c) {
 			t.Fatalf("seed %d: the clone differs", seed)
 		}
-		for _, op := range RandomOps(seeded(seed+100), 60, FullMix()) {
+		for _, op := range RandomOps(seeded(seed+100), 60, mix) {
 			_, _ = w.Apply(op)
 		}
 		if !reflect.DeepEqual(c, reference) {
