@@ -51,6 +51,7 @@ type Engine struct {
 	runtime *unread.Runtime
 	feeds   *feeds
 	intake  *intake.Intake // in snapshot mode
+	effects effects
 	log     *slog.Logger
 
 	keys sync.Map // readstate.WorkspaceID -> facts.WorkspaceKey
@@ -163,6 +164,7 @@ func (e *Engine) apply(c facts.Commit) {
 			"workspace", c.Workspace, "lsn", c.LSN, "error", err)
 	}
 	e.feeds.publish(c.Workspace, c.Messages)
+	e.effects.commit(&c)
 }
 
 // dropped makes memory of a workspace start anew at lsn.
