@@ -336,6 +336,9 @@ func TestIdle(t *testing.T) {
 		}
 	}
 	for _, q := range h.sql.take() {
+		if strings.Contains(q, "erased = 1") {
+			continue // a start looks once for erasures that a crash has broken off
+		}
 		if !strings.Contains(q, "expires_at") && !strings.HasPrefix(q, "BEGIN") &&
 			!strings.HasPrefix(q, "COMMIT") && !strings.HasPrefix(q, "ROLLBACK") {
 			t.Errorf("an idle sweep asks: %s", q)

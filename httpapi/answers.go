@@ -90,15 +90,6 @@ func (s servable[T]) body() any {
 	return s.value
 }
 
-// encode writes an answer. What MarshalJSON would have looked through once more is encoded
-// directly.
-func encode(answer any) ([]byte, error) {
-	if s, ok := answer.(interface{ body() any }); ok {
-		answer = s.body()
-	}
-	return live.Encode(answer)
-}
-
 // Schema implements huma.SchemaProvider.
 func (servable[T]) Schema(r huma.Registry) *huma.Schema {
 	return oneOf(r, reflect.TypeFor[T](), reflect.TypeFor[live.Withheld]())

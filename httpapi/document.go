@@ -89,9 +89,6 @@ func (d *document) describe(rt route, params []param, body, answer reflect.Type)
 	if len(statuses) == 0 {
 		statuses = []int{http.StatusOK}
 	}
-	if rt.pending {
-		statuses = nil
-	}
 	for _, status := range statuses {
 		d.answer(op, status, "application/json", d.schema(answer, false))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/outbox"
 )
 
 // schemaText is what a reader sees of a schema.
@@ -92,7 +93,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 		}
 	}
 	for _, x := range examples {
-		h := newHarness(t)
+		h := withOutbox(t, outbox.Network{})
 		h.want(200, "PUT", "acme", h.admin(), object{"name": ""})
 		service := h.token("acme", "backend", httpapi.RoleAdmin)
 		members := object{"members": []object{{"id": "ada"}, {"id": "bob"}}}
@@ -112,6 +113,14 @@ func TestExamplesAreAccepted(t *testing.T) {
 		}
 		if strings.HasSuffix(x.path, "/follow") {
 			x.path = strings.Replace(x.path, "{s}", "talk", 1)
+		}
+		if strings.Contains(x.path, "/tasks/") {
+			h.want(200, "PUT", "acme/scopes/job", service, object{"type": "task"})
+			h.want(200, "POST", "acme/scopes/job/members:batch", service, members)
+			x.path = strings.Replace(x.path, "{s}", "job", 1) + "?member=ada"
+		}
+		if strings.HasSuffix(x.path, "/wake") {
+			h.want(200, "PUT", "acme/members/ada", service, object{"kind": "agent"})
 		}
 		path := strings.NewReplacer("{ws}", "acme", "{m}", "ada", "{s}", "general", "{id}", "hello").
 			Replace(x.path)

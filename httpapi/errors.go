@@ -175,16 +175,17 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 
 // writeJSON answers with a body that encoding cannot fail for.
 func writeJSON(w http.ResponseWriter, contentType string, status int, body any) {
-	data, err := encode(body)
+	b, err := encode(body)
 	if err != nil {
 		panic(fmt.Sprintf("answer of type %T: %v", body, err))
 	}
-	data = append(data, '\n') // for terminals
+	b.data = append(b.data, '\n') // for terminals
 	header := w.Header()
 	header.Set("Content-Type", contentType)
-	header.Set("Content-Length", strconv.Itoa(len(data)))
+	header.Set("Content-Length", strconv.Itoa(len(b.data)))
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may have left
+	_, _ = w.Write(b.data) // the client may have left
+	b.release()
 }

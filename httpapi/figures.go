@@ -21,6 +21,7 @@ type reading struct {
 	limits    Limits
 	tokens    int
 	forgotten uint64
+	verified  int
 }
 
 const (
@@ -56,6 +57,8 @@ var requestFigures = []figure{
 		func(r *reading) float64 { return float64(r.tokens) }),
 	describeFigure("tidemark_http_tokens_forgotten_total", "Tokens forgotten to make room.", counter,
 		func(r *reading) float64 { return float64(r.forgotten) }),
+	describeFigure("tidemark_http_verified_tokens", "Tokens that are not verified again.", gauge,
+		func(r *reading) float64 { return float64(r.verified) }),
 }
 
 var laneFigures = []figure{

@@ -25,6 +25,7 @@ import (
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/internal/apicheck"
+	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -72,7 +73,7 @@ func neverAnswered() []string {
 	defer answered.Unlock()
 	var missing []string
 	for id, n := range answered.by {
-		if n == 0 && id != "postActivity" && id != "putTask" { // not available yet
+		if n == 0 {
 			missing = append(missing, id)
 		}
 	}
@@ -151,6 +152,12 @@ type option func(*tidemark.Options, *httpapi.Config)
 
 func newHarness(t *testing.T, options ...option) *harness {
 	t.Helper()
+	return makeHarness(t, nil, options...)
+}
+
+// makeHarness makes one with an outbox where a network says what it may reach.
+func makeHarness(t *testing.T, network *outbox.Network, options ...option) *harness {
+	t.Helper()
 	h := &harness{t: t, log: &logBuffer{}}
 	store := filepath.Join(t.TempDir(), "facts.db")
 	if err := os.WriteFile(store, emptyStore, 0o600); err != nil {
@@ -176,6 +183,10 @@ func newHarness(t *testing.T, options ...option) *harness {
 		t.Fatal(err)
 	}
 	cfg.Engine = h.engine
+	stop := func() {}
+	if network != nil {
+		cfg.Outbox, stop = startOutbox(t, h.engine, *network)
+	}
 	if h.api, err = httpapi.New(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +199,7 @@ func newHarness(t *testing.T, options ...option) *harness {
 			t.Errorf("drain: %v", err)
 		}
 		h.http.Close()
+		stop()
 		if err := h.engine.Close(); err != nil {
 			t.Errorf("close engine: %v", err)
 		}

@@ -120,6 +120,9 @@ func (s *Server) addMembers() {
 		method: http.MethodDelete, path: membersPath + "/{m}", id: "eraseMember", tag: "members",
 		role: RoleService, about: "Erase an identity: a stable pseudonym stays, counts stay right.",
 	}, func(c *call, p *memberParams, _ *none) (Done, error) {
+		if err := c.forgetWakes(p.M); err != nil {
+			return Done{}, err
+		}
 		set, err := c.ws.EraseMember(c.ctx(), facts.EraseMember{Member: p.M})
 		return done(set), err
 	})

@@ -90,6 +90,9 @@ func (c survey) Collect(to chan<- prometheus.Metric) {
 		hub: c.s.hub.Stats(), streams: c.s.hub.Options(), limits: c.s.limits,
 	}
 	r.tokens, r.forgotten = c.s.budgets.known()
+	if j, ok := c.s.auth.(*JWT); ok {
+		r.verified = j.Verified()
+	}
 	if in := c.s.engine.Intake(); in != nil {
 		r.intake = in.Stats()
 	}

@@ -27,7 +27,6 @@ type route struct {
 	stream       bool   // long-lived; the token may stand in the address
 	limit        int64  // of the body; zero is MaxBody
 	statuses     []int  // of the answer; nil is 200
-	pending      bool   // exists and answers not_found for now
 }
 
 // call is one request on its way.
@@ -142,7 +141,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Header().Set("Allow", at.allow())
 		s.writeProblem(answer, r, refuse(CodeMethodNotAllowed, "allowed are %s", at.allow()))
 	default:
-		s.serve(answer, r, &e, values)
+		s.serve(answer, r, e, values)
 	}
 }
 

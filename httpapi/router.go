@@ -12,9 +12,10 @@ import (
 type router struct {
 	literal map[string]*router
 	wild    *router
-	name    string // of the wild segment below
+	name    string             // of the wild segment below
+	verbs   map[string]*router // below a wild segment that ends so, as in {id}:requeue
 	pattern string
-	methods map[string]endpoint
+	methods map[string]*endpoint
 }
 
 // endpoint is one route with its pattern and method.
@@ -28,14 +29,22 @@ func (rt *router) add(e endpoint) {
 	at := rt
 	for _, segment := range strings.Split(strings.TrimPrefix(e.route.path, "/"), "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			name, verb, _ := strings.Cut(name, "}")
 			if at.wild == nil {
-				at.wild = &router{}
-				at.name = strings.TrimSuffix(name, "}")
+				at.wild, at.name, at.verbs = &router{}, name, map[string]*router{}
 			}
-			if at.name != strings.TrimSuffix(name, "}") {
+			if at.name != name {
 				panic("httpapi: two names for one segment of " + e.route.path)
 			}
-			at = at.wild
+			switch {
+			case verb == "":
+				at = at.wild
+			case at.verbs[verb] == nil:
+				at.verbs[verb] = &router{}
+				fallthrough
+			default:
+				at = at.verbs[verb]
+			}
 			continue
 		}
 		if at.literal == nil {
@@ -47,12 +56,12 @@ func (rt *router) add(e endpoint) {
 		at = at.literal[segment]
 	}
 	if at.methods == nil {
-		at.methods = map[string]endpoint{}
+		at.methods = map[string]*endpoint{}
 	}
 	if _, twice := at.methods[e.route.method]; twice {
 		panic("httpapi: two routes for " + e.route.method + " " + e.route.path)
 	}
-	at.methods[e.route.method], at.pattern = e, e.route.path
+	at.methods[e.route.method], at.pattern = &e, e.route.path
 }
 
 // find returns what lies at an escaped path, with the decoded values of its wild segments; nil
@@ -79,8 +88,15 @@ func (rt *router) find(escaped string) (*router, map[string]string) {
 		if at.wild == nil {
 			return nil, nil
 		}
+		next := at.wild
+		for verb, below := range at.verbs {
+			// An escaped colon is part of the id.
+			if id, found := strings.CutSuffix(segment, verb); found && id != "" {
+				text, next = strings.TrimSuffix(text, verb), below
+			}
+		}
 		values[at.name] = text
-		at = at.wild
+		at = next
 	}
 	if at.methods == nil {
 		return nil, nil

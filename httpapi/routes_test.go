@@ -375,14 +375,6 @@ func TestReceiptsRespectPrivacy(t *testing.T) {
 	h.refused(httpapi.CodeRevisionInFuture, "GET", "W/scopes/c/receipts?revision=2", h.member("A"), nil)
 }
 
-func TestPendingRoutesAnswerNotFound(t *testing.T) {
-	h := newHarness(t)
-	h.world("A")
-	h.refused(httpapi.CodeNotFound, "POST", "W/scopes/c/activities", h.service(), object{"opId": "x"})
-	h.refused(httpapi.CodeNotFound, "PUT", "W/tasks/c", h.service(), object{})
-	h.refused(httpapi.CodeForbidden, "PUT", "W/tasks/c", h.member("A"), object{})
-}
-
 func TestHealthDocumentAndDocs(t *testing.T) {
 	h := newHarness(t)
 	h.want(200, "GET", "/healthz", "", nil).is(t, "ok", "status")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/live"
+	"github.com/tidemark-im/tidemark/outbox"
 )
 
 // Config wires a server. Engine and Auth are required; the zero value of every other field is
@@ -26,6 +27,9 @@ type Config struct {
 	Limits Limits
 	// Live configures the streams; its Log is the server's where it has none.
 	Live live.Options
+	// Outbox wakes agents and tells webhooks; its routes answer unavailable without one. The
+	// caller runs and closes it.
+	Outbox *outbox.Outbox
 	// Prefix is where an embedder mounts the server, as in "/unread": it begins with a slash
 	// and does not end with one. The server takes it off by itself.
 	Prefix string
@@ -47,6 +51,7 @@ type Config struct {
 // Server is an http.Handler, safe for concurrent use.
 type Server struct {
 	engine   *tidemark.Engine
+	outbox   *outbox.Outbox
 	auth     Authenticator
 	limits   Limits
 	prefix   string
@@ -88,7 +93,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Live.Log = cfg.Log
 	}
 	s := &Server{
-		engine: cfg.Engine, auth: cfg.Auth, limits: cfg.Limits, prefix: cfg.Prefix, app: cfg.App,
+		engine: cfg.Engine, outbox: cfg.Outbox, auth: cfg.Auth, limits: cfg.Limits, prefix: cfg.Prefix, app: cfg.App,
 		log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version),
@@ -121,7 +126,12 @@ func (s *Server) routes() {
 	s.addReadState()
 	s.addUnread()
 	s.addStreams()
-	s.addPending()
+	s.addActivities()
+	s.addTasks()
+	s.addConversations()
+	s.addWakes()
+	s.addWebhooks()
+	s.addDeadLetters()
 }
 
 // Document returns the OpenAPI document as it is served.

@@ -42,6 +42,19 @@ func (s *Server) addStreams() {
 func (c *call) stream(
 	p *streamParams, run func(*live.Stream, http.ResponseWriter, *http.Request) error,
 ) error {
+	stream, release, err := c.open(p) // a call of its own: this one waits as long as the stream lasts
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := run(stream, c.w, c.r); err != nil {
+		c.server.log.WarnContext(c.ctx(), "a stream broke", "workspace", c.ws.ID(),
+			"member", c.who.Member, "error", err)
+	}
+	return nil
+}
+
+func (c *call) open(p *streamParams) (stream *live.Stream, release func(), err error) {
 	sub := live.Subscription{
 		Workspace: c.ws, Scopes: p.Messages, Resume: p.Resume, Expires: c.who.Expires,
 		Spend: func(n int) bool {
@@ -51,33 +64,28 @@ func (c *call) stream(
 	}
 	if p.Members != nil {
 		if !c.trusted() {
-			return refuse(CodeForbidden, "streams of many members are for services")
+			return nil, nil, refuse(CodeForbidden, "streams of many members are for services")
 		}
 		if p.Member != "" {
-			return refuse(CodeInvalidRequest, "either member or members")
+			return nil, nil, refuse(CodeInvalidRequest, "either member or members")
 		}
 		sub.Members, sub.Many, sub.Trusted = p.Members, true, true
 	} else {
 		m, err := c.subject(p.Member)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		sub.Members = []readstate.MemberID{m}
 	}
 	release, ok := c.server.budgets.openStream(&c.who)
 	if !ok {
-		return refuse(CodeOverBudget, "too many streams with this token")
+		return nil, nil, refuse(CodeOverBudget, "too many streams with this token")
 	}
-	defer release()
-	stream, err := c.server.hub.Open(c.ctx(), sub)
-	if err != nil {
-		return err
+	if stream, err = c.server.hub.Open(c.ctx(), sub); err != nil {
+		release()
+		return nil, nil, err
 	}
-	if err := run(stream, c.w, c.r); err != nil {
-		c.server.log.WarnContext(c.ctx(), "a stream broke", "workspace", c.ws.ID(),
-			"member", c.who.Member, "error", err)
-	}
-	return nil
+	return stream, release, nil
 }
 
 // checkUpgrade refuses what is no WebSocket handshake, or one of a page that may not ask.

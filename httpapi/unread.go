@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -143,15 +144,18 @@ func (s *Server) addUnread() {
 	}, listReceipts)
 }
 
-func listUnread(c *call, p *unreadParams, _ *none) (servable[live.Page], error) {
+func listUnread(c *call, p *unreadParams, _ *none) (servable[written[live.Page]], error) {
 	m, err := c.subject(p.Member)
 	if err != nil {
-		return servable[live.Page]{}, err
+		return servable[written[live.Page]]{}, err
 	}
-	page, err := c.ws.Unread(c.ctx(), m, p.PageToken, p.limit())
-	body := live.NewPage(&page)
-	body.Next = page.Next
-	return serve(body, err, func() unread.State { return page.State })
+	b := takeBuffer()
+	write := func(page *unread.LinePage) { b.data = live.AppendPage(b.data, page, "") }
+	state, err := c.ws.UnreadLines(c.ctx(), m, p.PageToken, p.limit(), write)
+	if err != nil {
+		b.release()
+	}
+	return serve(written[live.Page]{b}, err, func() unread.State { return state })
 }
 
 func unreadTotals(c *call, p *totalsParams, _ *none) (servable[Totals], error) {
@@ -252,6 +256,10 @@ func queryUnread(c *call, _ *workspaceParams, b *unreadQuery) (MemberPages, erro
 	if len(b.Members)*perMember > MaxQueryRows {
 		return MemberPages{}, refuse(CodeInvalidRequest, "at most %d rows", MaxQueryRows)
 	}
+	if b.Scopes != nil {
+		slices.Sort(*b.Scopes)
+		*b.Scopes = slices.Compact(*b.Scopes)
+	}
 	for _, id := range b.Members {
 		if err := facts.CheckID("member", id); err != nil {
 			return MemberPages{}, err
@@ -261,12 +269,13 @@ func queryUnread(c *call, _ *workspaceParams, b *unreadQuery) (MemberPages, erro
 	out := MemberPages{Members: make([]memberPage, 0, len(b.Members))}
 	left := MaxQueryRows
 	for _, id := range b.Members {
-		page, err := c.memberPage(readstate.MemberID(id), b.Scopes, left)
-		left -= len(page.Scopes)
-		page.Member = id
-		switch p := problemOf(err); {
-		case err == nil:
+		page, rows, err := c.memberPage(readstate.MemberID(id), b.Scopes, left)
+		left -= rows
+		if err == nil {
 			out.Members = append(out.Members, memberPage{page})
+			continue
+		}
+		switch p := problemOf(err); {
 		case errors.Is(err, unread.ErrNotServable):
 			w := live.NewWithheld(c.state(readstate.MemberID(id))())
 			w.Member = id
@@ -280,33 +289,42 @@ func queryUnread(c *call, _ *workspaceParams, b *unreadQuery) (MemberPages, erro
 	return out, nil
 }
 
-// memberPage reads one member's rows: the first ones, as many as are left, or those asked for.
+// memberPage reads one member's rows: the first ones, as many as are left, or those asked for. It
+// returns a live.Page and how many rows it has.
 func (c *call) memberPage(
 	m readstate.MemberID, scopes *[]string, left int,
-) (live.Page, error) {
-	if scopes == nil {
-		page, err := c.ws.Unread(c.ctx(), m, "", max(1, min(left, MaxPage)))
-		body := live.NewPage(&page)
-		body.Next = page.Next
-		return body, err
+) (body json.RawMessage, rows int, err error) {
+	if scopes != nil {
+		return c.rowsOf(m, *scopes)
 	}
+	limit := max(1, min(left, MaxPage))
+	_, err = c.ws.UnreadLines(c.ctx(), m, "", limit, func(page *unread.LinePage) {
+		body, rows = live.AppendPage(nil, page, string(m)), page.Len()
+	})
+	return body, rows, err
+}
+
+// rowsOf encodes a member's rows of some scopes, those that there are.
+func (c *call) rowsOf(
+	m readstate.MemberID, scopes []string,
+) (body json.RawMessage, n int, err error) {
 	sum, err := c.ws.Summary(c.ctx(), m)
 	if err != nil {
-		return live.Page{}, err
+		return nil, 0, err
 	}
-	page := live.NewPage(&unread.RowPage{Summary: sum})
-	page.Complete = false // the rows left out were not asked for
-	for _, id := range *scopes {
+	sum.Complete = false // the rows left out were not asked for
+	var rows []unread.Row
+	for _, id := range scopes {
 		if err := facts.CheckID("scope", id); err != nil {
-			return page, err
+			return nil, 0, err
 		}
 		row, err := c.ws.Row(c.ctx(), m, readstate.ScopeID(id))
 		switch {
 		case err == nil:
-			page.Scopes[id] = live.NewRow(&row)
+			rows = append(rows, row)
 		case !errors.Is(err, unread.ErrNoRow):
-			return page, err
+			return nil, 0, err
 		}
 	}
-	return page, nil
+	return live.AppendRows(nil, &sum, rows, string(m)), len(rows), nil
 }

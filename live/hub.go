@@ -99,7 +99,8 @@ type Hub struct {
 	closed   bool
 	open     sync.WaitGroup
 
-	counts counts
+	couriers couriers
+	counts   counts
 }
 
 // counts is what Stats reports.
@@ -129,7 +130,9 @@ type Stats struct {
 // NewHub makes a hub without streams.
 func NewHub(opts Options) *Hub {
 	opts.defaults()
-	return &Hub{opts: opts, draining: make(chan struct{})}
+	h := &Hub{opts: opts, draining: make(chan struct{})}
+	h.couriers.init()
+	return h
 }
 
 // Options returns the options in force, with their defaults.

@@ -46,7 +46,9 @@ func (s *Stream) obey(ctx context.Context, c command) error {
 		s.unwatch(c.Unwatch)
 	}
 	for _, id := range c.Unsubscribe {
-		s.feed.Unsubscribe(readstate.ScopeID(id))
+		if s.feed != nil {
+			s.feed.Unsubscribe(readstate.ScopeID(id))
+		}
 		delete(s.parents, readstate.ScopeID(id))
 	}
 	if len(c.Watch) > 0 {
@@ -173,6 +175,9 @@ func (s *Stream) subscribe(ctx context.Context, id readstate.ScopeID) error {
 	s.parents[id] = ""
 	if scope.Info.Type == readstate.Thread {
 		s.parents[id] = scope.Info.ParentID
+	}
+	if s.feed == nil {
+		s.feed = s.sub.Workspace.Feed()
 	}
 	s.feed.Subscribe(id)
 	return nil

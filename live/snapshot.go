@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -80,14 +81,10 @@ func (s *Stream) snapshot(ctx context.Context, m readstate.MemberID) error {
 			return err
 		}
 		if s.whole && s.from == 0 {
-			s.from = page.LSN
+			s.from = page.lsn
 		}
-		cursor = page.Next
-		body := NewPage(&page)
-		if s.sub.Many {
-			body.Member = string(m)
-		}
-		f := Frame{Event: EventSnapshot, Data: body}
+		cursor = page.next
+		f := Frame{Event: EventSnapshot, Data: page.data}
 		if s.whole && s.even() && cursor == "" {
 			f.ID = strconv.FormatUint(uint64(s.from), 10)
 		}
@@ -101,16 +98,32 @@ func (s *Stream) snapshot(ctx context.Context, m readstate.MemberID) error {
 	}
 }
 
-func (s *Stream) page(
-	ctx context.Context, m readstate.MemberID, cursor string,
-) (unread.RowPage, error) {
+// page is a Page that is encoded already, so that a slow client holds nothing else up.
+type page struct {
+	data json.RawMessage
+	lsn  readstate.LSN
+	next string
+}
+
+func (s *Stream) page(ctx context.Context, m readstate.MemberID, cursor string) (page, error) {
 	reading, cancel := s.patience(ctx)
 	defer cancel()
-	page, err := s.sub.Workspace.Unread(reading, m, cursor, s.hub.opts.PageRows)
-	if err == nil && !page.State.Servable() {
+	named := ""
+	if s.sub.Many {
+		named = string(m)
+	}
+	var out page
+	rows := s.hub.opts.PageRows
+	_, err := s.sub.Workspace.UnreadLines(reading, m, cursor, rows, func(p *unread.LinePage) {
+		if !p.State.Servable() {
+			return
+		}
+		out = page{AppendPage(nil, p, named), p.LSN, p.Next}
+	})
+	if err == nil && out.data == nil {
 		err = unread.ErrNotServable
 	}
-	return page, err
+	return out, err
 }
 
 // withhold tells once that a member's values cannot be shown, and keeps the member for later.

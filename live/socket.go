@@ -32,7 +32,7 @@ func (s *Stream) Socket(w http.ResponseWriter, r *http.Request) error {
 	}
 	conn.SetReadLimit(maxClientFrame)
 	ctx, cancel := context.WithCancel(r.Context())
-	commands := make(chan command)
+	commands := make(chan *command)
 	readerEnded := make(chan error, 1)
 	go func() {
 		err := readFrames(ctx, conn, commands)
@@ -82,7 +82,7 @@ func protocolReason(err error) string {
 }
 
 // readFrames hands the client's frames over, one at a time.
-func readFrames(ctx context.Context, conn *websocket.Conn, to chan<- command) error {
+func readFrames(ctx context.Context, conn *websocket.Conn, to chan<- *command) error {
 	for {
 		kind, data, err := conn.Read(ctx)
 		if err != nil {
@@ -94,7 +94,7 @@ func readFrames(ctx context.Context, conn *websocket.Conn, to chan<- command) er
 			return err
 		}
 		select {
-		case to <- c:
+		case to <- &c:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-im/tidemark"
@@ -34,21 +38,33 @@ type Subscription struct {
 	Expires time.Time
 }
 
-// Stream is one connection. It belongs to one goroutine.
+// Stream is one connection. It belongs to one goroutine, which waits most of the time; a courier
+// writes what the watch has while it does. Whoever works on the stream holds its lock.
 type Stream struct {
-	hub  *Hub
-	sub  Subscription
-	id   string
-	sink sink
+	// What couriers go by comes first, in as few cache lines as it takes: they find it cold.
+	queued atomic.Bool // for a courier
+	news   atomic.Bool // the watch has something that no courier could carry
+	mu     sync.Mutex
+	over   bool // nobody writes any more
+	watch  *unread.Watch
+	sink   sink
+	ctx    context.Context // of the connection
+	hub    *Hub
+	debts  []debt // members who are owed their state, served one after the other
+	// waiting are those whose values could not be shown, to be tried again.
+	waiting []readstate.MemberID
+	sub     Subscription
 
-	watch   *unread.Watch
-	members map[readstate.MemberID]struct{}
-	feed    *tidemark.Feed
+	couriers *couriers
+	failed   error         // what a courier met with
+	bell     chan struct{} // wakes the goroutine of the stream
+	times    times
+
+	id      string
+	members map[readstate.MemberID]struct{}         // of a stream of many
+	feed    *tidemark.Feed                          // nil until there is a scope
 	parents map[readstate.ScopeID]readstate.ScopeID // of the subscribed threads
 	resumed bool
-
-	debts   []debt               // members who are owed their state, served one after the other
-	waiting []readstate.MemberID // those whose values could not be shown, to be tried again
 	told    map[readstate.MemberID]unread.State
 	whole   bool          // the debts are of all members, nothing has been left out before
 	from    readstate.LSN // then: the commit of the first page
@@ -88,8 +104,7 @@ func (h *Hub) Open(ctx context.Context, sub Subscription) (*Stream, error) {
 		return nil, err
 	}
 	s := &Stream{
-		hub: h, sub: sub, id: h.opts.NewID(),
-		members: make(map[readstate.MemberID]struct{}, len(sub.Members)),
+		hub: h, couriers: &h.couriers, sub: sub, id: h.opts.NewID(), bell: make(chan struct{}, 1),
 		parents: map[readstate.ScopeID]readstate.ScopeID{},
 		told:    map[readstate.MemberID]unread.State{},
 	}
@@ -108,9 +123,11 @@ func (s *Stream) prepare(ctx context.Context) error {
 	if s.watch, err = s.sub.Workspace.Watch(s.sub.Members...); err != nil {
 		return err
 	}
-	s.feed = s.sub.Workspace.Feed()
-	for _, m := range s.sub.Members {
-		s.members[m] = struct{}{}
+	if s.sub.Many {
+		s.members = make(map[readstate.MemberID]struct{}, len(s.sub.Members))
+		for _, m := range s.sub.Members {
+			s.members[m] = struct{}{}
+		}
 	}
 	for _, scope := range s.sub.Scopes {
 		if err := s.subscribe(ctx, scope); err != nil {
@@ -191,8 +208,42 @@ func isUnknown(err error) bool {
 	return errors.Is(err, unread.ErrNoMember) || errors.Is(err, facts.ErrNotFound)
 }
 
-// serve runs the stream until it ends. A nil error means that the server ended it in order.
-func (s *Stream) serve(ctx context.Context, to sink, commands <-chan command) error {
+// serve runs the stream until it ends: it waits for whatever comes next, except for what couriers
+// carry. Debts are served between events, one member at a time, so that a stream of many stays
+// attentive.
+//
+// There are as many goroutines in here as there are connections, nearly all of them waiting. What
+// is not needed while they wait is done in calls, which keeps their stacks within 8 KiB.
+func (s *Stream) serve(ctx context.Context, to sink, commands <-chan *command) error {
+	if err := s.begin(ctx, to); err != nil {
+		return err
+	}
+	defer s.stop()
+	for {
+		var c *command
+		select {
+		case <-ctx.Done():
+			return s.cause(ctx.Err())
+		case <-s.hub.draining:
+			return ErrDraining
+		case <-s.times.rings:
+			s.times.rings = nil // it rings once
+		case <-s.watch.Lost():
+		case <-s.bell:
+		case <-s.feedReady():
+		case c = <-commands:
+		case <-closedIf(len(s.debts) > 0):
+		}
+		if err := s.turn(ctx, c); err != nil {
+			return err
+		}
+	}
+}
+
+// begin says hello and lets couriers in.
+func (s *Stream) begin(ctx context.Context, to sink) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sink = to
 	hello := Hello{
 		Connection: s.id, Resumed: s.resumed,
@@ -204,76 +255,140 @@ func (s *Stream) serve(ctx context.Context, to sink, commands <-chan command) er
 	if err := s.write(ctx, Frame{Event: EventHello, Data: hello}); err != nil {
 		return err
 	}
-	return s.loop(ctx, commands)
+	clock := s.hub.opts.Clock
+	s.ctx = ctx
+	s.times.beat, s.times.end = clock.Now().Add(s.hub.opts.Heartbeat), s.sub.Expires
+	s.times.set(clock)
+	s.watch.OnReady(s.ready)
+	return nil
 }
 
-// loop waits for whatever comes next. Everything is written from here. Debts are served between
-// events, one member at a time, so that a stream of many stays attentive.
-func (s *Stream) loop(ctx context.Context, commands <-chan command) error {
-	expired, stop := s.expiry()
-	defer stop()
-	beat := newAlarm(s.hub.opts.Clock, s.hub.opts.Heartbeat)
-	defer beat.stop()
-	retry := newAlarm(s.hub.opts.Clock, s.hub.opts.Retry)
-	defer retry.stop()
-	for {
-		busy := closedIf(len(s.debts) > 0)
-		beat.arm(true)
-		retry.arm(len(s.waiting) > 0)
-		var err error
-		select {
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-s.hub.draining:
-			err = ErrDraining
-		case <-expired:
-			err = s.expire(ctx)
-		case <-beat.rings:
-			beat.stop()
-			err = s.sink.beat(ctx)
-		case <-retry.rings:
-			retry.stop()
-			owed := s.waiting
-			s.waiting = nil
-			s.owe(0, owed...)
-		case <-s.watch.Lost():
-			err = s.again()
-		case <-s.watch.Ready():
-			err = s.deltas(ctx)
-		case <-s.feed.Ready():
-			err = s.messages(ctx)
-		case c := <-commands:
-			err = s.obey(ctx, c)
-		case <-busy:
-			err = s.pay(ctx)
-		}
-		if err != nil {
-			return err
+// stop keeps couriers out. Those who come later find that it is over.
+func (s *Stream) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	s.times.stop()
+}
+
+// turn does whatever there is to do.
+func (s *Stream) turn(ctx context.Context, c *command) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.failed
+	if err == nil {
+		err = s.onTime(ctx)
+	}
+	if err == nil && isClosed(s.watch.Lost()) {
+		if err = s.again(); err == nil {
+			s.watch.OnReady(s.ready)
 		}
 	}
+	if err == nil && s.news.Swap(false) {
+		err = s.deltas(ctx)
+	}
+	if err == nil && s.feed != nil {
+		err = s.messages(ctx)
+	}
+	if err == nil && c != nil {
+		err = s.obey(ctx, *c)
+	}
+	if err == nil && len(s.debts) > 0 {
+		err = s.pay(ctx)
+	}
+	s.plan()
+	return err
 }
 
-// alarm is a timer that is set again only after it rang or was stopped.
-type alarm struct {
-	clock Clock
-	after time.Duration
-	rings <-chan time.Time // nil while not set
-	off   func()
+// onTime does what is due.
+func (s *Stream) onTime(ctx context.Context) error {
+	now := s.hub.opts.Clock.Now()
+	if passed(s.times.end, now) {
+		return s.expire(ctx)
+	}
+	if passed(s.times.retry, now) {
+		owed := s.waiting
+		s.waiting = nil
+		s.owe(0, owed...)
+	}
+	if !passed(s.times.beat, now) {
+		return nil
+	}
+	s.times.beat = now.Add(s.hub.opts.Heartbeat)
+	return s.sink.beat(ctx)
 }
 
-func newAlarm(c Clock, after time.Duration) *alarm { return &alarm{clock: c, after: after} }
+// plan says when the next turn is due if nothing happens.
+func (s *Stream) plan() {
+	clock := s.hub.opts.Clock
+	switch {
+	case len(s.waiting) == 0:
+		s.times.retry = time.Time{}
+	case s.times.retry.IsZero():
+		s.times.retry = clock.Now().Add(s.hub.opts.Retry)
+	}
+	s.times.set(clock)
+}
 
-func (a *alarm) arm(wanted bool) {
-	if wanted && a.rings == nil {
-		a.rings, a.off = a.clock.NewTimer(a.after)
+// ready is called when the watch may have something.
+func (s *Stream) ready() {
+	if s.queued.CompareAndSwap(false, true) {
+		s.couriers.send(s)
 	}
 }
 
-func (a *alarm) stop() {
-	if a.rings != nil {
-		a.off()
-		a.rings = nil
+// carry writes some of what the watch has; when there is more, the watch is ready again. A stream
+// that is at work looks at the watch itself when it is done.
+func (s *Stream) carry() {
+	s.queued.Store(false) // what comes from here on brings a courier again
+	if !s.mu.TryLock() {
+		s.news.Store(true)
+		s.wake()
+		return
 	}
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil { // here nobody else would stop it from ending the process
+			s.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if err := s.deltas(s.ctx); err != nil {
+		s.fail(err)
+	}
+}
+
+// fail leaves an error to the goroutine of the stream.
+func (s *Stream) fail(err error) {
+	s.over, s.failed = true, err
+	s.wake()
+}
+
+// cause is why a connection is over: the HTTP server gives it up when a write fails, and the one
+// who was writing may know more.
+func (s *Stream) cause(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed != nil {
+		return s.failed
+	}
+	return err
+}
+
+func (s *Stream) wake() {
+	select {
+	case s.bell <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Stream) feedReady() <-chan struct{} {
+	if s.feed == nil {
+		return nil
+	}
+	return s.feed.Ready()
 }
 
 var always = func() <-chan struct{} {
@@ -290,13 +405,13 @@ func closedIf(ready bool) <-chan struct{} {
 	return nil
 }
 
-// expiry is when the token ends.
-func (s *Stream) expiry() (<-chan time.Time, func()) {
-	if s.sub.Expires.IsZero() {
-		return nil, func() {}
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	clock := s.hub.opts.Clock
-	return clock.NewTimer(s.sub.Expires.Sub(clock.Now()))
 }
 
 func (s *Stream) expire(ctx context.Context) error {
@@ -318,8 +433,16 @@ func (s *Stream) write(ctx context.Context, f Frame) error {
 // deltas writes some of what changed, the values taken right before they are written. When more
 // is left, the watch is ready again.
 func (s *Stream) deltas(ctx context.Context) error {
-	return s.sendDeltas(ctx, s.watch.Next(deltasAtOnce))
+	taken := lists.Get().(*[]unread.Delta)
+	*taken = s.watch.AppendNext((*taken)[:0], deltasAtOnce)
+	err := s.sendDeltas(ctx, *taken)
+	clear(*taken)
+	lists.Put(taken)
+	return err
 }
+
+// lists are what deltas are taken into on their way.
+var lists = sync.Pool{New: func() any { return new([]unread.Delta) }}
 
 // sendDeltas writes deltas. The last one carries an id if nothing older is left to be sent, and
 // nobody is owed anything.
@@ -345,11 +468,10 @@ func (s *Stream) sendDeltas(ctx context.Context, deltas []unread.Delta) error {
 // again starts anew after the workspace's memory went.
 func (s *Stream) again() error {
 	s.watch.Close()
-	members := make([]readstate.MemberID, 0, len(s.members))
-	for m := range s.members {
-		members = append(members, m)
+	members := s.sub.Members
+	if s.sub.Many {
+		members = slices.Sorted(maps.Keys(s.members))
 	}
-	slices.Sort(members)
 	watch, err := s.sub.Workspace.Watch(members...)
 	if err != nil {
 		return fmt.Errorf("watch again: %w", err)

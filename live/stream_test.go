@@ -277,12 +277,26 @@ func TestDrainWaitsNoLongerThanAsked(t *testing.T) {
 	drain(t, hub)
 }
 
-// recorder is a connection that keeps what is written.
+// recorder is a connection that keeps what is written, as clients would decode it.
 type recorder struct{ frames []Frame }
 
 func (r *recorder) write(_ context.Context, f Frame) error {
+	data, err := Encode(f.Data)
+	if err != nil {
+		return err
+	}
+	switch f.Data.(type) {
+	case json.RawMessage:
+		var page Page
+		err = json.Unmarshal(data, &page)
+		f.Data = page
+	case *change:
+		var d Delta
+		err = json.Unmarshal(data, &d)
+		f.Data = d
+	}
 	r.frames = append(r.frames, f)
-	return nil
+	return err
 }
 
 func (r *recorder) beat(context.Context) error { return nil }

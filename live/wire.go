@@ -9,7 +9,8 @@ import (
 	"github.com/tidemark-im/tidemark/unread"
 )
 
-// Row is one scope as one member sees it, complete.
+// Row is one scope as one member sees it, complete. Rows, pages and deltas are written from the
+// runtime's values (encode.go); these types describe them, and clients decode into them.
 type Row struct {
 	Type            string         `json:"type" enum:"channel,dm,thread,task,session"`
 	Name            string         `json:"name"`
@@ -114,61 +115,12 @@ type MessageEvent struct {
 	Message Message `json:"message"`
 }
 
-// NewRow puts a row on the wire.
-func NewRow(r *unread.Row) Row {
-	out := Row{
-		Type: r.Scope.Type.String(), Name: r.Scope.Name, Parent: string(r.Scope.ParentID),
-		Tags: r.Scope.Tags, Notification: r.Level.String(), Archived: r.Archived,
-		Unread: r.Values.Unread, Attention: r.Values.Attention, Activity: r.Values.Activity,
-		ManualUnread: r.Row.Manual.Set,
-		Shown:        r.Presented.Shown, ShownUnread: r.Presented.Unread,
-		State:           string(r.State),
-		ContentRevision: uint64(r.Ranks.Head), ReplyCount: 0,
-		LastActivityAt: instant(r.Ranks.LastActivityAt),
-		ReadState:      NewReadState(&r.Row),
-	}
-	if r.Scope.Type == readstate.Thread {
-		out.ReplyCount = r.Ranks.Replies
-	}
-	if l := r.Ranks.Latest; l.ID != "" {
-		out.LatestMessage = &LatestMessage{ID: l.ID, At: time.UnixMilli(l.At).UTC()}
-	}
-	return out
-}
-
 // NewReadState puts a stored row's read state on the wire.
 func NewReadState(r *readstate.Row) ReadState {
 	return ReadState{
 		ReadRevision: uint64(r.Read), ManualUnread: r.Manual.Set, Version: r.Manual.Version,
 		FromRevision: uint64(r.Manual.From), ActivityReadSeq: uint64(r.Activity.Read),
 	}
-}
-
-// NewBadge puts totals on the wire.
-func NewBadge(b readstate.Badge, display readstate.BadgeDisplay) Badge {
-	out := Badge{Messages: b.Messages, Conversations: b.Conversations, Attention: b.Attention}
-	switch display {
-	case readstate.DisplayConversations:
-		out.Display = b.Conversations
-	case readstate.DisplayAttention:
-		out.Display = b.Attention
-	default:
-		out.Display = b.Messages
-	}
-	return out
-}
-
-// NewPage puts a page on the wire. Next is left to the caller, who knows how tokens look.
-func NewPage(p *unread.RowPage) Page {
-	out := Page{
-		HasUnread: p.HasUnread, State: string(p.State), Badge: NewBadge(p.Badge, p.Display),
-		Complete: p.Complete && p.Next == "", LSN: uint64(p.LSN),
-		Scopes: make(map[string]Row, len(p.Rows)),
-	}
-	for i := range p.Rows {
-		out.Scopes[string(p.Rows[i].Scope.ID)] = NewRow(&p.Rows[i])
-	}
-	return out
 }
 
 // NewWithheld says why values are not shown. A state that would be servable is hydrating: the
@@ -181,17 +133,7 @@ func NewWithheld(s unread.State) Withheld {
 }
 
 // newDelta puts a change on the wire.
-func newDelta(d *unread.Delta) Delta {
-	out := Delta{
-		Scope: string(d.Scope), Removed: d.Removed, HasUnread: d.Summary.HasUnread,
-		Badge: NewBadge(d.Summary.Badge, d.Summary.Display), LSN: uint64(d.Summary.LSN),
-	}
-	if !d.Removed {
-		row := NewRow(&d.Row)
-		out.Row = &row
-	}
-	return out
-}
+func newDelta(d *unread.Delta) *change { return &change{LSN: uint64(d.Summary.LSN), delta: d} }
 
 // NewMessage puts a message on the wire.
 func NewMessage(m *facts.Message) Message {

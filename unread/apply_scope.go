@@ -41,21 +41,24 @@ func (st *state) markScope(s int32, except exempt) {
 
 func (st *state) markVisible(e int32, except exempt) {
 	m := st.rows.member(e)
-	if st.connected[m] == nil || !st.visible(e) {
+	c := st.connected[m]
+	if c == nil || !st.visible(e) {
 		return
 	}
 	if k := st.members.At(m).key; k == except[0] || k == except[1] {
 		return
 	}
-	st.mark(e)
+	st.markFor(c, e)
 }
 
 // mark tells the watches of the row's member that the row changed.
 func (st *state) mark(e int32) {
-	c := st.connected[st.rows.member(e)]
-	if c == nil {
-		return
+	if c := st.connected[st.rows.member(e)]; c != nil {
+		st.markFor(c, e)
 	}
+}
+
+func (st *state) markFor(c *connected, e int32) {
 	s := st.rows.scope(e)
 	c.sum.change(s)
 	key := st.scopes.At(s).key

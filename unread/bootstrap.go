@@ -81,85 +81,136 @@ func (r *Runtime) Rows(
 	ctx context.Context, id readstate.WorkspaceID, member readstate.MemberID,
 	cursor string, limit int,
 ) (RowPage, error) {
-	var from *place
-	if cursor != "" && cursor != restart {
-		p, err := parsePlace(cursor)
-		if err != nil {
-			return RowPage{Summary: Summary{State: Unavailable}}, err
-		}
-		from = &p
-	}
-	limit = max(1, limit)
 	var page RowPage
-	full := func(st *state, m int32, now int64) (err error) {
-		page, err = st.bootstrap(m, now, from, limit)
-		return err
-	}
-	part := func(st *state, m int32, now int64) (err error) {
-		if page, err = st.bootstrap(m, now, nil, limit); err == nil {
-			page.Next = restart
+	var p picked
+	err := r.viewPage(ctx, id, member, cursor, limit, &p, func(st *state) error {
+		slices.SortFunc(p.rows, compareRanked)
+		page = RowPage{Summary: p.Summary, Next: p.next, Rows: make([]Row, len(p.rows))}
+		for i, at := range p.rows {
+			page.Rows[i] = st.present(at.entry, p.value(at.entry))
 		}
-		return err
-	}
-	if err := r.view(ctx, id, member, whole, full, part); err != nil {
+		return nil
+	})
+	if err != nil {
 		return RowPage{Summary: Summary{State: stateOf(err)}}, err
 	}
 	return page, nil
 }
 
+// picked is which rows a page has, in no order.
+type picked struct {
+	Summary
+	next   string
+	rows   []ranked
+	values []value // of the member's rows, as they lie in memory, some of which are picked
+	first  int32   // the row whose value is the first one
+}
+
+func (p *picked) value(e int32) *value { return &p.values[e-p.first] }
+
+// ranked is a row with its place in the bootstrap.
 type ranked struct {
 	rank
 	entry int32
-	value value
+	scope int32
 }
 
-func (st *state) bootstrap(m int32, now int64, from *place, limit int) (RowPage, error) {
-	s, err := st.peek(m, now)
-	if err != nil {
-		return RowPage{}, err
+func compareRanked(a, b ranked) int { return compareRank(a.rank, b.rank) }
+
+// viewPage picks the rows of a page and runs fn, once at most, on the memory that they were picked
+// in.
+func (r *Runtime) viewPage(
+	ctx context.Context, id readstate.WorkspaceID, member readstate.MemberID,
+	cursor string, limit int, p *picked, fn func(*state) error,
+) error {
+	var from *place
+	if cursor != "" && cursor != restart {
+		at, err := parsePlace(cursor)
+		if err != nil {
+			return err
+		}
+		from = &at
 	}
-	page := RowPage{Summary: s}
+	full := func(st *state, m int32, now int64) error {
+		if err := st.pick(m, now, from, max(1, limit), p); err != nil {
+			return err
+		}
+		return fn(st)
+	}
+	part := func(st *state, m int32, now int64) error {
+		if err := st.pick(m, now, nil, max(1, limit), p); err != nil {
+			return err
+		}
+		p.next = restart
+		return fn(st)
+	}
+	return r.view(ctx, id, member, whole, full, part)
+}
+
+// pick evaluates the member's rows and takes those of the page that begins at from, nil for the
+// first one. The totals are their sum: whatever there is to tidy, every row is looked at.
+func (st *state) pick(m int32, now int64, from *place, limit int, p *picked) error {
 	here := place{started: st.lsn}
 	if from != nil {
 		here = *from
 	}
-	var rows []ranked
 	x := st.members.At(m).run()
-	for e := x.at; e < x.at+x.n; e++ {
-		if from != nil && here.changed && !st.changedSince(e, here.started) {
+	p.next, p.rows, p.first = "", p.rows[:0], x.at
+	p.values = slices.Grow(p.values[:0], int(x.n))[:x.n]
+	var badge readstate.Badge
+	words, scopes := st.rows.hot.View(x.at, int(x.n)), st.rows.scopes.View(x.at, int(x.n))
+	for i, s := range scopes {
+		e, v, sc := x.at+int32(i), &p.values[i], st.scopes.At(s)
+		if !v.plain(st, &words[i], sc) {
+			var err error
+			if *v, err = st.evaluateWhole(e, now); err != nil {
+				return err
+			}
+		}
+		badge.Add(v.presented)
+		if !v.standing.visible || here.changed && !st.changedSince(e, here.started) {
 			continue
 		}
-		v, err := st.evaluate(e, now)
-		if err != nil {
-			return RowPage{}, err
-		}
-		if !v.standing.visible {
-			continue
-		}
-		sc := st.scopes.At(st.rows.scope(e))
 		at := rank{shown: v.presented.Shown, at: sc.lastActivityAt, key: sc.key}
 		if here.changed {
 			at = rank{key: sc.key}
 		}
-		if from != nil && compareRank(at, here.after) <= 0 {
-			continue
+		if from == nil || compareRank(at, here.after) > 0 {
+			p.rows = append(p.rows, ranked{at, e, s})
 		}
-		rows = append(rows, ranked{at, e, v})
 	}
-	slices.SortFunc(rows, func(a, b ranked) int { return compareRank(a.rank, b.rank) })
-	more := len(rows) > limit
-	rows = rows[:min(limit, len(rows))]
-	for i := range rows {
-		page.Rows = append(page.Rows, st.present(rows[i].entry, &rows[i].value))
-	}
+	p.Summary = st.summarize(m, badge)
 	switch {
-	case more:
-		here.after = rows[len(rows)-1].rank
-		page.Next = here.String()
+	case len(p.rows) > limit:
+		slices.SortFunc(p.rows, compareRanked)
+		p.rows = p.rows[:limit]
+		here.after = p.rows[limit-1].rank
+		p.next = here.String()
 	case from != nil && !here.changed && st.lsn > here.started:
-		page.Next = place{started: here.started, changed: true}.String()
+		p.next = place{started: here.started, changed: true}.String()
 	}
-	return page, nil
+	return nil
+}
+
+// plain evaluates a row by the short formula, where that is enough.
+func (v *value) plain(st *state, words *hotWords, sc *scope) bool {
+	var g glance
+	if !g.look(&st.rows, words, sc) {
+		return false
+	}
+	unread, shown := g.presented()
+	*v = value{
+		values:    readstate.Values{Unread: g.unread, Attention: g.attention, Activity: g.signals},
+		presented: readstate.Presented{Counts: true, Shown: shown, Unread: unread},
+	}
+	v.standing.visible, v.standing.counts = true, true
+	v.standing.own = readstate.Standing{
+		Joined: true, Visible: true, Level: g.level, Manual: g.manual,
+	}
+	if shown {
+		v.presented.Attention = g.attention
+	}
+	return true
 }
 
 // changedSince reports that a row may look different from how it looked at lsn.

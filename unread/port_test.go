@@ -22,13 +22,18 @@ type readPort interface {
 	Totals(
 		context.Context, readstate.WorkspaceID, readstate.MemberID, Group,
 	) (map[string]readstate.Badge, error)
+	Lines(
+		context.Context, readstate.WorkspaceID, readstate.MemberID, string, int, func(*LinePage),
+	) (State, error)
+	Recent(context.Context, readstate.WorkspaceID, readstate.MemberID, RecentQuery) (Recent, error)
 }
 
 var _ readPort = (*Runtime)(nil)
 
 // What a runtime offers besides reading: following changes, explaining, being fed, and its life.
 var otherPorts = []string{
-	"Apply", "Changed", "Close", "Drop", "Explain", "Forget", "Open", "Stats", "Visible", "Watch",
+	"Applied", "Apply", "Changed", "Close", "Drop", "Explain", "Forget", "Open", "Stats",
+	"Visible", "Watch",
 }
 
 // The read port is all there is to read dots and counts by, and nothing of a store goes through

@@ -83,9 +83,11 @@ func (r *Runtime) tryView(
 		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
 	}
 	mb.use()
-	err := fn(st, m, max(st.now, r.now()))
-	untidy := mb.untidy()
-	ws.mu.RUnlock()
+	untidy, err := func() (bool, error) {
+		defer ws.mu.RUnlock() // whatever happens to a caller's function
+		err := fn(st, m, max(st.now, r.now()))
+		return mb.untidy(), err
+	}()
 	if errors.Is(err, errOverdue) {
 		return r.dueView(ws, member, enough, fn)
 	}
@@ -354,6 +356,15 @@ func (r *Runtime) dot(ws *workspace, member readstate.MemberID) (dot bool, state
 		return false, ""
 	}
 	return dot, st.stateOfMember(m)
+}
+
+// Applied returns the commit at which memory of a workspace stands; false where it has none.
+func (r *Runtime) Applied(id readstate.WorkspaceID) (readstate.LSN, bool) {
+	ws, err := r.workspace(id)
+	if err != nil {
+		return 0, false
+	}
+	return readstate.LSN(ws.applied.Load()), true
 }
 
 // Visible reports from memory alone whether the member sees the scope. Known is false where

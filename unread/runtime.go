@@ -26,6 +26,7 @@ type Runtime struct {
 	queue   queue
 	agenda  agenda
 	metrics metrics
+	pages   sync.Pool // of *LinePage
 }
 
 // workspace is one namespace's memory with everything that is under way for it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -18,12 +19,15 @@ type Watch struct {
 	ws    *workspace
 	ready chan struct{}
 	lost  chan struct{}
+	// onReady is called in place of ready; nil for none.
+	onReady atomic.Pointer[func()]
 
-	mu    sync.Mutex // innermost: taken with the workspace's lock held, never the reverse
-	dirty map[change]readstate.ScopeID
-	order []change
-	held  []told // too early to tell: their member is being loaded
-	gone  bool   // lost or closed
+	mu    sync.Mutex          // innermost: taken with the workspace's lock held, never the reverse
+	order []told              // what changed, each change once
+	index map[change]struct{} // of order, once it was long
+	held  []told              // too early to tell: their member is being loaded
+	drops uint64              // how often members were removed
+	gone  bool                // lost or closed
 
 	members map[readstate.MemberID]struct{} // guarded by the workspace's lock
 }
@@ -43,7 +47,6 @@ func (r *Runtime) Watch(id readstate.WorkspaceID, members []readstate.MemberID) 
 	w := &Watch{
 		r: r, ws: ws,
 		ready: make(chan struct{}, 1), lost: make(chan struct{}),
-		dirty:   map[change]readstate.ScopeID{},
 		members: map[readstate.MemberID]struct{}{},
 	}
 	return w, w.Add(members...)
@@ -51,6 +54,13 @@ func (r *Runtime) Watch(id readstate.WorkspaceID, members []readstate.MemberID) 
 
 // Ready receives when Next may have something. It is never closed.
 func (w *Watch) Ready() <-chan struct{} { return w.ready }
+
+// OnReady has fn called, from now on and once at once, where Ready would receive. Commits call it:
+// it must not wait, nor call the watch.
+func (w *Watch) OnReady(fn func()) {
+	w.onReady.Store(&fn)
+	fn()
+}
 
 // Lost is closed when the workspace's memory went: take a new watch and a new snapshot.
 func (w *Watch) Lost() <-chan struct{} { return w.lost }
@@ -101,11 +111,12 @@ func (w *Watch) Remove(members ...readstate.MemberID) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.order = slices.DeleteFunc(w.order, func(c change) bool {
+	w.drops++
+	w.order = slices.DeleteFunc(w.order, func(c told) bool {
 		if _, found := leaving[c.member]; !found {
 			return false
 		}
-		delete(w.dirty, c)
+		delete(w.index, c.change)
 		return true
 	})
 	w.held = slices.DeleteFunc(w.held, func(c told) bool {
@@ -126,8 +137,7 @@ func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = true
-	clear(w.dirty)
-	w.order, w.held = nil, nil
+	w.order, w.index, w.held = nil, nil, nil
 }
 
 // release unpins members. Under the workspace's lock.
@@ -156,17 +166,35 @@ func (w *Watch) release(members []readstate.MemberID) {
 func (w *Watch) note(m readstate.MemberID, key readstate.ScopeKey, id func() readstate.ScopeID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, found := w.dirty[change{m, key}]; !found && !w.gone {
-		w.add(told{change{m, key}, id()})
+	if c := (change{m, key}); !w.gone && !w.waits(c) {
+		w.push(told{c, id()})
 	}
 }
 
-func (w *Watch) add(c told) {
-	if _, found := w.dirty[c.change]; found || w.gone {
-		return
+// few changes are looked through; of more an index is kept.
+const few = 8
+
+// waits reports that a change is there already. Under the lock.
+func (w *Watch) waits(c change) bool {
+	if w.index != nil {
+		_, found := w.index[c]
+		return found
 	}
-	w.dirty[c.change] = c.id
-	w.order = append(w.order, c.change)
+	return slices.ContainsFunc(w.order, func(t told) bool { return t.change == c })
+}
+
+// push puts a change behind the others. Under the lock.
+func (w *Watch) push(c told) {
+	w.order = append(w.order, c)
+	switch {
+	case w.index != nil:
+		w.index[c.change] = struct{}{}
+	case len(w.order) > few:
+		w.index = make(map[change]struct{}, 2*few)
+		for _, c := range w.order {
+			w.index[c.change] = struct{}{}
+		}
+	}
 }
 
 // hold puts changes aside until Next is called again.
@@ -185,12 +213,18 @@ func (w *Watch) reclaim() {
 	held := w.held
 	w.held = nil
 	for _, c := range held {
-		w.add(c)
+		if !w.gone && !w.waits(c.change) {
+			w.push(c)
+		}
 	}
 }
 
 // wake makes Ready receive. It never waits.
 func (w *Watch) wake() {
+	if fn := w.onReady.Load(); fn != nil {
+		(*fn)()
+		return
+	}
 	select {
 	case w.ready <- struct{}{}:
 	default:
@@ -198,9 +232,14 @@ func (w *Watch) wake() {
 }
 
 func (w *Watch) over() bool {
+	gone, _ := w.standing()
+	return gone
+}
+
+func (w *Watch) standing() (gone bool, drops uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.gone
+	return w.gone, w.drops
 }
 
 // lose tells the stream that the memory went.
@@ -211,8 +250,7 @@ func (w *Watch) lose() {
 		return
 	}
 	w.gone = true
-	clear(w.dirty)
-	w.order, w.held = nil, nil
+	w.order, w.index, w.held = nil, nil, nil
 	close(w.lost)
 	w.r.metrics.lostWatches.Add(1)
 }
@@ -223,15 +261,20 @@ type told struct {
 	id readstate.ScopeID
 }
 
+// taken are changes on their way to deltas.
+type taken struct {
+	changes []told
+	drops   uint64 // of the watch when they were taken: members removed before are not in there
+}
+
 // take removes up to limit changes in the order in which they came.
-func (w *Watch) take(limit int) []told {
+func (w *Watch) take(limit int) taken {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := min(limit, len(w.order))
-	taken := make([]told, n)
-	for i, c := range w.order[:n] {
-		taken[i] = told{c, w.dirty[c]}
-		delete(w.dirty, c)
+	t := taken{w.order[:n:n], w.drops}
+	for _, c := range t.changes {
+		delete(w.index, c.change)
 	}
 	w.order = w.order[n:]
 	if len(w.order) == 0 {
@@ -239,31 +282,35 @@ func (w *Watch) take(limit int) []told {
 	} else {
 		w.wake()
 	}
-	return taken
+	return t
 }
 
 // Next returns up to limit deltas with the values of this moment, nil when there is none. It
 // waits for nothing.
-func (w *Watch) Next(limit int) []Delta {
+func (w *Watch) Next(limit int) []Delta { return w.AppendNext(nil, limit) }
+
+// AppendNext appends what Next would return.
+func (w *Watch) AppendNext(to []Delta, limit int) []Delta {
 	w.reclaim()
-	for taken := w.take(limit); len(taken) > 0; taken = w.take(limit) {
-		if deltas := w.evaluate(taken); len(deltas) > 0 {
-			w.r.metrics.deltas.Add(uint64(len(deltas)))
-			return deltas
+	had := len(to)
+	for t := w.take(limit); len(t.changes) > 0; t = w.take(limit) {
+		if to = w.evaluate(to, t); len(to) > had {
+			w.r.metrics.deltas.Add(uint64(len(to) - had))
+			break
 		}
 	}
-	return nil
+	return to
 }
 
 // evaluate turns changes into deltas, and holds those for which it is too early: the rows of
 // their member are being read again, and the watch is woken when that is done. It shares the
 // lock with readers as long as nobody's candidates need tidying.
-func (w *Watch) evaluate(taken []told) []Delta {
+func (w *Watch) evaluate(to []Delta, t taken) []Delta {
 	r, ws := w.r, w.ws
 	ws.mu.RLock()
 	st, now := ws.st, max(ws.st.now, r.now())
 	var untidy []readstate.MemberID
-	deltas, err := w.deltas(st, taken, now, func(m int32) (Summary, error) {
+	deltas, err := w.deltas(to, st, t, now, func(m int32) (Summary, error) {
 		s, err := st.peek(m, now)
 		if st.members.At(m).untidy() {
 			untidy = append(untidy, st.memberID(m))
@@ -279,24 +326,29 @@ func (w *Watch) evaluate(taken []told) []Delta {
 	}
 	r.lock(ws)
 	defer r.unlock(ws)
-	deltas, err = w.deltas(ws.st, taken, ws.st.now, ws.st.summary)
+	deltas, err = w.deltas(to, ws.st, t, ws.st.now, ws.st.summary)
 	if err != nil {
 		r.alarm(ws)
 	}
 	return deltas
 }
 
+// deltas appends those of changes. An error leaves what was there.
 func (w *Watch) deltas(
-	st *state, taken []told, now int64, sum func(m int32) (Summary, error),
-) (deltas []Delta, err error) {
-	if w.over() {
-		return nil, nil
+	to []Delta, st *state, t taken, now int64, sum func(m int32) (Summary, error),
+) (all []Delta, err error) {
+	gone, drops := w.standing()
+	if all = to; gone {
+		return to, nil
 	}
 	var early []told
-	summaries := map[readstate.MemberID]Summary{}
-	for _, c := range taken {
-		if _, found := w.members[c.member]; !found {
-			continue
+	var s Summary
+	of := none // the member whose summary it is
+	for _, c := range t.changes {
+		if drops != t.drops {
+			if _, found := w.members[c.member]; !found {
+				continue
+			}
 		}
 		m := st.memberNamed(c.member)
 		e := none
@@ -307,21 +359,20 @@ func (w *Watch) deltas(
 			early = append(early, c)
 			continue
 		}
-		s, found := summaries[c.member]
-		if !found {
+		if m != of {
 			if s, err = sum(m); err != nil {
-				return nil, err
+				return to, err
 			}
-			summaries[c.member] = s
+			of = m
 		}
-		d := Delta{Member: c.member, Scope: c.id, Summary: s}
+		all = append(all, Delta{Member: c.member, Scope: c.id, Summary: s})
+		d := &all[len(all)-1]
 		if e == none || !st.standing(e, now).visible {
 			d.Removed = true
 		} else if d.Row, err = st.row(e, now); err != nil {
-			return nil, err
+			return to, err
 		}
-		deltas = append(deltas, d)
 	}
 	w.hold(early)
-	return deltas, nil
+	return all, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/internal/demo"
+	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -68,6 +69,13 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	effects, err := startEffects(ctx, engine, outbox.Network{
+		AllowHTTP: true, Allow: outbox.AllowPrivate(), // it listens on this machine alone
+	}, m.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, effects.stop()) }()
 	if err := demo.Seed(ctx, engine); err != nil {
 		return err
 	}
@@ -79,7 +87,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	defer auth.Close()
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Auth: auth, Limits: c.values.HTTP, Live: c.values.Live,
+		Engine: engine, Outbox: effects.Outbox, Auth: auth, Limits: c.values.HTTP, Live: c.values.Live,
 		App: demo.Page(), Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {

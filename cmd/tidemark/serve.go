@@ -20,6 +20,7 @@ type serveCommand struct {
 	authFlags
 	logFlags
 	settingFlags
+	effectFlags
 	Listen       string        `default:"127.0.0.1:8480" help:"Where clients connect, as HOST:PORT."`
 	AdminListen  string        `default:"127.0.0.1:8481" help:"${about_admin_listen}"`
 	Profile      string        `default:"all" enum:"all" help:"Which workspaces this process owns: ${enum}."`
@@ -33,7 +34,7 @@ const noListener = "off"
 
 // Validate implements kong's check.
 func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.factsFlag.Validate(), c.load()); err != nil {
+	if err := errors.Join(c.factsFlag.Validate(), c.effectFlags.Validate(), c.load()); err != nil {
 		return err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
@@ -69,12 +70,18 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	effects, err := startEffects(ctx, engine, c.network, m.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, effects.stop()) }()
 	metrics, err := processMetrics()
 	if err != nil {
 		return err
 	}
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Auth: auth, Limits: c.values.HTTP, Live: c.values.Live,
+		Engine: engine, Outbox: effects.Outbox, Auth: auth, Limits: c.values.HTTP,
+		Live:        c.values.Live,
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {

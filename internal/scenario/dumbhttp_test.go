@@ -75,6 +75,7 @@ func (d *dumb) routes() http.Handler {
 	on("POST /{ws}/scopes/{s}/rewind", (*dumbCall).cutOff)
 	on("POST /{ws}/scopes/{s}/trim", (*dumbCall).cutOff)
 	on("POST /{ws}/scopes/{s}/messages:move", (*dumbCall).move)
+	on("POST /{ws}/scopes/{s}/activities", (*dumbCall).record)
 	on("GET /{ws}/scopes/{s}/read-state", (*dumbCall).getReadState)
 	on("PUT /{ws}/scopes/{s}/read-state", (*dumbCall).putReadState)
 	on("POST /{ws}/read-all", (*dumbCall).readAll)
@@ -586,4 +587,10 @@ func (c *dumbCall) explain() any {
 		}
 	}
 	return map[string]any{"messages": ids, "head": c.scope().revisions}
+}
+
+// record takes an activity, none of which counts: scenarios know only reactions.
+func (c *dumbCall) record() any {
+	c.status = http.StatusCreated
+	return map[string]any{"highSignal": false}
 }

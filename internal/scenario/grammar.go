@@ -94,7 +94,7 @@ var forms = compileForms([]form{
 		about: "retention drops everything up to and with this one"},
 	{pattern: "move <message...> to <scope>", flags: "counted", answers: true,
 		about: "move messages to another scope, by default as read history"},
-	{pattern: "react <actor> <message>", answers: true, part: Activities,
+	{pattern: "react <actor> <message>", answers: true,
 		about: "a reaction, which is low-signal"},
 
 	// Reading.

@@ -34,7 +34,7 @@ func TestParseErrorsSayWhereAndWhat(t *testing.T) {
 		{"needs late", head + "    needs: inbox\n",
 			"f.txt:6: needs: expected directly under the heading"},
 		{"needs unknown", "# covers: SC-001\nA title\n1. A block\n    needs: magic\n",
-			"f.txt:4: needs: expected one of inbox, client, activities, push"},
+			"f.txt:4: needs: expected one of inbox, client, push"},
 		{"needs unused", "# covers: SC-001\nA title\n1. A block\n    needs: inbox\n" +
 			"    channel c: A\n    expect A c unread=0\n",
 			`f.txt:3: block 1 needs "inbox" but no line uses it`},

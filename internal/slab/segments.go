@@ -86,6 +86,15 @@ func (s *segments[T]) view(i int32, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Add(base, uintptr(off)*unsafe.Sizeof(*new(T)))), n)
 }
 
+// rest returns the items from index i to the end of its segment.
+func (s *segments[T]) rest(i int32) []T {
+	j := uint32(i) + s.first
+	e := min(bits.Len32(j)-1, s.shift) & 31
+	off := j & (1<<e - 1)
+	base := (*s.bases.Load())[int(j>>e)+e-s.skip]
+	return unsafe.Slice((*T)(unsafe.Add(base, uintptr(off)*unsafe.Sizeof(*new(T)))), 1<<e-off)
+}
+
 // mark returns the word of the bitmap with the number layer that holds the bit of index i, and which
 // bit of it that is.
 func (s *segments[T]) mark(i int32, layer int) (word *uint64, bit uint64) {

@@ -56,6 +56,15 @@ func (t *Text) Set(old Ref, s string) Ref {
 // String returns a copy of the text in the Go heap.
 func (t *Text) String(r Ref) string { return string(t.bytes(r)) }
 
+// View returns the text in place. It is not to be changed, and lasts until the text is set anew or
+// dropped.
+func (t *Text) View(r Ref) []byte {
+	if r == 0 { // so much is not worth a call
+		return nil
+	}
+	return t.bytes(r)
+}
+
 // Equal tells whether the text is s.
 func (t *Text) Equal(r Ref, s string) bool { return string(t.bytes(r)) == s }
 
@@ -81,8 +90,13 @@ func (t *Text) bytes(r Ref) []byte {
 	if r == 0 {
 		return nil
 	}
-	prefix, n := t.length(r)
-	return octets(t.cells.View(int32(r), toCells(prefix+n)))[prefix : prefix+n]
+	b := octets(t.cells.rows.rest(int32(r)))
+	if n := 1 + int(b[0]); n <= 1<<7 { // as most are
+		return b[1:n:n]
+	}
+	v, prefix := binary.Uvarint(b)
+	n := prefix + int(v)
+	return b[prefix:n:n]
 }
 
 // length returns how many bytes the length takes, and the length of the text.

@@ -26,6 +26,9 @@ func TestTextKeepsStrings(t *testing.T) {
 		if got := x.String(r); got != s {
 			t.Errorf("text %d is %.20q, want %.20q", r, got, s)
 		}
+		if got := x.View(r); string(got) != s {
+			t.Errorf("text %d in place is %.20q, want %.20q", r, got, s)
+		}
 		for _, other := range texts {
 			if x.Equal(r, other) != (s == other) {
 				t.Errorf("%.20q equals %.20q: %t", s, other, s != other)

@@ -61,6 +61,9 @@ var places = []place{
 	{pattern: "internal/tidy/..."},
 	{pattern: "internal/slab"},
 	{pattern: "internal/settings", may: slices.Concat(published, []string{"unread/..."})},
+	{pattern: "internal/bench/...", may: slices.Concat(published, []string{
+		"facts/...", "unread/snapshot/sqlsnap", "internal/...",
+	})},
 	{pattern: "internal/...", may: slices.Concat(published, []string{
 		"facts/...", "conformance/...", "internal/...",
 	})},

@@ -19,6 +19,7 @@ const (
 	gcBaseline          = "gc-baseline"
 	gcService           = "gc-service-time"
 	gcResponse          = "gc-response-time"
+	gcLibrary           = "gc-library-time"
 	httpConstant        = "http-constant"
 	httpPostgres        = "http-postgres"
 	parallelRead        = "parallel-mark-read"
@@ -46,7 +47,7 @@ func Suite() *bench.Suite {
 			}, Run: runFanout},
 			{Name: "crowd", Fills: []string{
 				countsBaseline, countsLoads, dotLookup, bytesState, gcResident, gcBaseline,
-				gcService, gcResponse,
+				gcService, gcResponse, gcLibrary,
 			}, Run: runCrowd},
 			{Name: "office", Fills: []string{parallelRead, parallelPost}, Run: runOffice},
 			{Name: "web", Fills: []string{httpConstant}, Run: runWeb},
@@ -136,6 +137,11 @@ var catalogue = []bench.Definition{
 		Name: gcResponse, Bound: most(2), Held: "p99.9 with forced collections by idle loop without",
 		Title: "Time from when an update was meant to start to its end, while a garbage collection " +
 			"is forced every 300 ms, against a loop that does nothing.",
+	},
+	{
+		Name: gcLibrary, Bound: most(3), Held: "p99.9 with forced collections by without",
+		Title: "The same service time for a message through the library: ids, policy, idempotence, " +
+			"a durable commit, memory.",
 	},
 	{
 		Name: httpPostgres, Bound: least(100), Held: "PostgreSQL by Tidemark",
