@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,30 +83,6 @@ func TestVerifiedTokenBeforeItsTime(t *testing.T) {
 	clock.advance(-2 * time.Second)
 	if _, err := authenticate(j, token); !errors.Is(err, httpapi.ErrUnauthenticated) {
 		t.Errorf("before its time: %v", err)
-	}
-}
-
-// However many tokens there are, a bounded number is remembered, and all are believed.
-func TestVerifiedTokensAreBounded(t *testing.T) {
-	clock := newHandClock()
-	j, err := httpapi.NewJWT(httpapi.JWTConfig{Secrets: [][]byte{secret}, Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	often := signFor(t, "often", clock.Now().Add(time.Hour))
-	for i := range 2*httpapi.MaxVerified + 1 {
-		m := fmt.Sprint("m", i)
-		if p, err := authenticate(j, signFor(t, m, clock.Now().Add(time.Hour))); err != nil ||
-			string(p.Member) != m {
-			t.Fatalf("%s: %+v, %v", m, p, err)
-		}
-		if p, err := authenticate(j, often); err != nil || p.Member != "often" {
-			t.Fatalf("%+v, %v", p, err)
-		}
-		if n := j.Verified(); n > httpapi.MaxVerified || n < min(i+2, httpapi.MaxVerified/2) {
-			t.Fatalf("%d of %d tokens are remembered", n, i+2)
-		}
 	}
 }
 

@@ -16,8 +16,18 @@
 //	               -> wait: unread changes | message changes | client frames | heartbeat |
 //	                        memory lost (snapshot again) | token end | drain | client gone
 //
-// One goroutine a stream runs the loop and does all writing. A socket has a second one that
-// reads the client's frames and hands them over one at a time.
+// One goroutine a stream runs the loop. It waits nearly all of the time, and what it waits with is
+// most of what a connection costs: buffers are shared, timers are one, a feed exists once there is
+// a scope to subscribe to, and calls that need room return before it waits. A second goroutine
+// reads what the client sends, to notice when it leaves; that of a socket hands frames over one at
+// a time.
+//
+// Unread changes are written by couriers (couriers.go), a few goroutines of the hub that go from
+// one stream that has some to the next. Whoever writes to a stream holds its lock; a courier does
+// not wait for it, but leaves what there is to the loop.
+//
+// Server-sent events over HTTP/1 take the connection over from the HTTP server, as sockets do, and
+// go on as the rest of an answer where that cannot be had.
 //
 // # Invariants
 //
@@ -36,8 +46,9 @@
 //
 // # Failures
 //
-// A write that does not finish within the write timeout ends the stream; so does a feed of
-// messages that overran, since a client can then only read the messages again. The client
-// reconnects with the last id and goes on from there. A member whose values cannot be shown gets
-// a snapshot event that withholds them, and the real one as soon as they can.
+// A write that does not finish within the write timeout ends the stream; until then it holds up one
+// courier, which is replaced within milliseconds. A feed of messages that overran ends the stream,
+// too, since a client can then only read the messages again, and so does a panic of a writer. The
+// client reconnects with the last id and goes on from there. A member whose values cannot be shown
+// gets a snapshot event that withholds them, and the real one as soon as they can.
 package live

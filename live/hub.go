@@ -167,7 +167,8 @@ func (h *Hub) leave() {
 }
 
 // Drain refuses new streams, tells every open one to end and waits for them. When ctx ends
-// first it returns its error; the streams are on their way out all the same.
+// first it returns its error; the streams are on their way out all the same. Streams that have
+// taken their connection over end by this alone, not by a Close or Shutdown of the HTTP server.
 func (h *Hub) Drain(ctx context.Context) error {
 	h.mu.Lock()
 	if !h.closed {

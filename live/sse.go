@@ -1,9 +1,11 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -12,25 +14,71 @@ import (
 
 // SSE serves the stream as server-sent events until it ends. The error says why; it is nil when
 // the server or the client ended the stream in order.
+//
+// A connection that carries nothing else is taken over from the HTTP server, as that of a socket
+// is: an event then goes from the encoder to the connection, and not through two more buffers that
+// each of thousands of connections would have. Only Drain ends such a stream, no Close of the
+// server.
 func (s *Stream) SSE(w http.ResponseWriter, r *http.Request) error {
 	hub := s.hub
 	defer s.Close()
-	to := beginEvents(w, r, hub.opts.WriteTimeout)
-	err := s.serve(r.Context(), to, nil)
-	// The connection may carry other requests after this one.
-	_ = to.rc.SetWriteDeadline(time.Time{})
-	return hub.verdict(err, r.Context().Err() != nil)
-}
-
-// beginEvents answers with the header of an event stream.
-func beginEvents(w http.ResponseWriter, r *http.Request, timeout time.Duration) *eventWriter {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // proxies must hand every event on at once
+	if conn := takeOver(w, r); conn != nil {
+		return s.ownSSE(conn, header, r)
+	}
 	w.WriteHeader(http.StatusOK)
-	return &eventWriter{
-		w: w, rc: http.NewResponseController(w), timeout: timeout, shared: r.ProtoMajor > 1,
+	to := &eventWriter{rest: &answer{w, http.NewResponseController(w)}, timeout: hub.opts.WriteTimeout}
+	err := s.serve(r.Context(), to, nil)
+	_ = to.rest.rc.SetWriteDeadline(time.Time{}) // what the server writes after this is its own
+	return hub.verdict(err, r.Context().Err() != nil)
+}
+
+// takeOver returns the connection of a request; nil where it carries others, too, or something in
+// between does not let go of it.
+func takeOver(w http.ResponseWriter, r *http.Request) net.Conn {
+	if r.ProtoMajor != 1 {
+		return nil
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil
+	}
+	return conn
+}
+
+// ownSSE serves the stream on a connection of its own, which it closes.
+func (s *Stream) ownSSE(conn net.Conn, header http.Header, r *http.Request) error {
+	hub := s.hub
+	ctx, cancel := context.WithCancel(r.Context())
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		awaitEnd(conn)
+		cancel()
+	}()
+	to := &eventWriter{conn: conn, timeout: hub.opts.WriteTimeout}
+	err := to.begin(header, r.ProtoMinor)
+	if err == nil {
+		err = s.serve(ctx, to, nil)
+	}
+	gone := ctx.Err() != nil
+	cancel()
+	_ = conn.Close() // ends the reader
+	<-left
+	return hub.verdict(err, gone)
+}
+
+// awaitEnd returns when the client has left. What it sends meanwhile is nothing that an event
+// stream has a use for.
+func awaitEnd(conn net.Conn) {
+	var unused [64]byte
+	for {
+		if _, err := conn.Read(unused[:]); err != nil {
+			return
+		}
 	}
 }
 
@@ -51,13 +99,30 @@ func (h *Hub) verdict(err error, gone bool) error {
 	return err
 }
 
-// eventWriter writes frames as server-sent events.
+// eventWriter writes frames as server-sent events, to a connection of its own or to an answer.
 type eventWriter struct {
-	w        http.ResponseWriter
-	rc       *http.ResponseController
+	conn     net.Conn // nil: rest
 	timeout  time.Duration
-	shared   bool      // the connection is, with other requests
-	deadline time.Time // of the connection; zero for none
+	deadline time.Time // of conn; zero before the first write
+	rest     *answer
+}
+
+// answer is the way of a connection that carries others, too, or belongs to somebody else.
+type answer struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+// begin answers with the header. The end of the connection is the end of the stream: the
+// specification of event streams advises against chunks.
+func (e *eventWriter) begin(header http.Header, minor int) error {
+	header.Set("Connection", "close")
+	header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "HTTP/1.%d 200 OK\r\n", minor)
+	_ = header.Write(&b) // a buffer takes everything
+	b.WriteString("\r\n")
+	return e.flush(b.Bytes())
 }
 
 // texts are what frames are written into on their way, which no connection needs to keep.
@@ -91,39 +156,42 @@ var heartbeat = []byte(":\n\n")
 func (e *eventWriter) beat(context.Context) error { return e.flush(heartbeat) }
 
 func (e *eventWriter) flush(b []byte) error {
-	if err := e.extend(time.Now()); err != nil {
+	if e.conn == nil {
+		return lost(e.rest.flush(b, time.Now().Add(e.timeout)))
+	}
+	// A deadline that passes while nothing is written does no harm: it stands, and is moved before
+	// it could cut a write short.
+	if now := time.Now(); e.deadline.Sub(now) < e.timeout {
+		e.deadline = now.Add(e.timeout + e.timeout/8)
+		if err := e.conn.SetWriteDeadline(e.deadline); err != nil {
+			return lost(fmt.Errorf("set write deadline: %w", err))
+		}
+	}
+	_, err := e.conn.Write(b)
+	return lost(err)
+}
+
+// flush sends on what is written. HTTP/2 resets a stream whose deadline passes, also when nothing
+// is being written, so that there is one only meanwhile.
+func (a *answer) flush(b []byte, deadline time.Time) error {
+	if err := a.until(deadline); err != nil {
 		return err
 	}
-	if _, err := e.w.Write(b); err != nil {
-		return lost(err)
+	if _, err := a.w.Write(b); err != nil {
+		return err
 	}
-	if err := e.rc.Flush(); err != nil {
-		return lost(err)
+	if err := a.rc.Flush(); err != nil {
+		return err
 	}
-	if !e.shared {
-		return nil
-	}
-	// HTTP/2 resets a stream whose deadline passes, also when nothing is being written.
-	e.deadline = time.Time{}
-	return e.setDeadline()
+	return a.until(time.Time{})
 }
 
-// extend gives what is written next its time. On a connection of its own a deadline that passes
-// while nothing is written does no harm: it stands, and is moved before it could cut a write short.
-func (e *eventWriter) extend(now time.Time) error {
-	if e.deadline.Sub(now) >= e.timeout {
-		return nil
-	}
-	e.deadline = now.Add(e.timeout + e.timeout/8)
-	return e.setDeadline()
-}
-
-// setDeadline leaves a connection without deadlines alone: it is one of a test, or of an
-// embedder's own making.
-func (e *eventWriter) setDeadline() error {
-	err := e.rc.SetWriteDeadline(e.deadline)
+// until leaves a connection without deadlines alone: it is one of a test, or of an embedder's own
+// making.
+func (a *answer) until(deadline time.Time) error {
+	err := a.rc.SetWriteDeadline(deadline)
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return lost(fmt.Errorf("set write deadline: %w", err))
+		return fmt.Errorf("set write deadline: %w", err)
 	}
 	return nil
 }

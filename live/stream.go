@@ -436,22 +436,27 @@ func (s *Stream) deltas(ctx context.Context) error {
 	taken := lists.Get().(*[]unread.Delta)
 	*taken = s.watch.AppendNext((*taken)[:0], deltasAtOnce)
 	err := s.sendDeltas(ctx, *taken)
-	clear(*taken)
+	clear(*taken) // what they refer to is not kept for their sake
 	lists.Put(taken)
 	return err
 }
 
-// lists are what deltas are taken into on their way.
-var lists = sync.Pool{New: func() any { return new([]unread.Delta) }}
+// What deltas are taken into on their way, and how they are told: no stream needs to keep that.
+var (
+	lists   = sync.Pool{New: func() any { return new([]unread.Delta) }}
+	changes = sync.Pool{New: func() any { return new(change) }}
+)
 
 // sendDeltas writes deltas. The last one carries an id if nothing older is left to be sent, and
 // nobody is owed anything.
 func (s *Stream) sendDeltas(ctx context.Context, deltas []unread.Delta) error {
 	_, settled := s.watch.Settled()
+	body := changes.Get().(*change)
+	defer changes.Put(body)
 	for i := range deltas {
 		d := &deltas[i]
-		body := newDelta(d)
-		if s.sub.Many {
+		body.LSN, body.delta = uint64(d.Summary.LSN), d
+		if body.Member = ""; s.sub.Many {
 			body.Member = string(d.Member)
 		}
 		f := Frame{Event: EventUnread, Data: body}

@@ -46,7 +46,7 @@ func startServer(t testing.TB, path string) *server {
 		ended: make(chan error, 1),
 	}
 	s.own()
-	s.town.hosts["agents"] = well
+	s.town.set("agents", well)
 	s.outbox = s.world.outbox(func(o *Options) {
 		o.Now, o.Badges = time.Now, EngineBadges(engine)
 		o.Accounting = Applied(s.applied)
@@ -148,7 +148,7 @@ func TestTaskFromEndToEnd(t *testing.T) {
 				}
 			}
 			for _, a := range []string{"a0", "a1"} {
-				if got := s.town.taken[a]; len(got) != wakes {
+				if got, _ := s.town.got(a); len(got) != wakes {
 					t.Errorf("%s: %s was woken by %v, want %d", when, a, got, wakes)
 				}
 			}
@@ -162,8 +162,8 @@ func TestTaskFromEndToEnd(t *testing.T) {
 		s.exec(`UPDATE outbox_progress SET through = 0`)
 		s.say()
 		for _, a := range []string{"a0", "a1"} {
-			got := slices.Compact(slices.Sorted(slices.Values(s.town.taken[a])))
-			if len(got) != 3 {
+			got, _ := s.town.got(a)
+			if got = slices.Compact(slices.Sorted(slices.Values(got))); len(got) != 3 {
 				t.Errorf("%s was woken by %v", a, got)
 			}
 		}
@@ -172,9 +172,7 @@ func TestTaskFromEndToEnd(t *testing.T) {
 				t.Errorf("%s has %s after a replay", m, got)
 			}
 		}
-		taken := s.town.taken
 		s = s.restart()
-		s.town.taken = taken
 		pass(time.Hour)
 		if got := s.counts("h0"); got != "2 messages, 1 activities" {
 			t.Errorf("after a restart: %s", got)
@@ -224,7 +222,7 @@ func TestWebhooksOfAnEngine(t *testing.T) {
 		s := startServer(t, filepath.Join(t.TempDir(), "facts.db"))
 		s.found()
 		m := uint32(s.key("h0"))
-		s.town.hosts["hooks"] = after(0, 500) // they stay where the test finds them
+		s.town.set("hooks", after(0, 500)) // they stay where the test finds them
 		s.ok(s.outbox.PutWebhook(t.Context(), space, Webhook{
 			ID: "hook", Endpoint: Endpoint{URL: "http://hooks/", Secret: secretText},
 			Threshold: 2, Idle: time.Minute, Members: []readstate.MemberID{"h0"},
@@ -256,7 +254,7 @@ func TestWebhooksOfAnEngine(t *testing.T) {
 			t.Errorf("up again: %q", got)
 		}
 		s = s.restart()
-		s.town.hosts["hooks"] = after(0, 500)
+		s.town.set("hooks", after(0, 500))
 		pass(time.Hour)
 		s.expect("a restart repeats nothing")
 		s.stop()
@@ -296,8 +294,8 @@ func TestDeltaIsToldOnce(t *testing.T) {
 		if again := watch.Next(100); len(again) != 0 {
 			t.Errorf("told again: %+v", again)
 		}
-		if got := len(s.town.taken["a0"]); got != 1 || len(port.take()) < 3 {
-			t.Errorf("a0 was woken %d times", got)
+		if got, _ := s.town.got("a0"); len(got) != 1 || len(port.take()) < 3 {
+			t.Errorf("a0 was woken by %v", got)
 		}
 		s.stop()
 	})

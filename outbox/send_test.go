@@ -444,3 +444,33 @@ func TestErasedAgent(t *testing.T) {
 		t.Errorf("%d wakes of another", n)
 	}
 }
+
+// What was read costs those after it no attempt.
+func TestReadingClearsAttempts(t *testing.T) {
+	w, r := newWorld(t), newReceiver(t)
+	b := w.outbox(func(o *Options) { o.Limits.WakeAttempts = 3 })
+	w.endpoint(b, "a0", r.URL)
+	r.set(always(http.StatusInternalServerError))
+	w.post("t")
+	second := w.post("t")
+	w.rows(b)
+	for range 2 {
+		w.send(b)
+		w.clock.move(time.Hour)
+	}
+	_, err := w.store.SettleWakes(t.Context(), facts.WakeSettlement{
+		Terms: b.Terms, Now: b.now(),
+		Outcomes: []facts.WakeOutcome{{Recipient: w.recipient("a0"), Through: 1, Read: true}},
+	})
+	w.ok(err)
+	for range 2 {
+		w.send(b)
+		w.clock.move(time.Hour)
+	}
+	if got := w.waiting("a0"); !slices.Equal(got, []string{second}) {
+		t.Errorf("%v", got)
+	}
+	if got, _ := b.DeadLetters(t.Context(), space, 0, 10); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -9,11 +9,18 @@ import (
 	"github.com/tidemark-im/tidemark/facts"
 )
 
-// bouncedFor is how long a queue is left alone whose host has enough to do already.
-const bouncedFor = 2 * time.Second
+const (
+	// A queue is put back for so long when enough others wait for its host already. The more are
+	// put back, the longer each of them: they come again when it may be their turn.
+	bouncedFor  = time.Second
+	bouncedMost = time.Minute
+	// maxWaiting bounds the claimed queues that wait for their hosts, of all hosts together.
+	maxWaiting = 2048
+)
 
-// waitingPerSender is how many claimed queues of a host wait for each that is being sent to.
-const waitingPerSender = 4
+// waitingPerPlace is how many claimed queues of a host wait for each of its places. The quick have
+// their turn soon; the slow need not be claimed before it.
+var waitingPerPlace = [classes]int{quick: 32, slow: 4}
 
 // Queues are of one of two classes, each with places of its own: those whose last answer came in
 // time, whatever it was, and those whose last answer came late or not at all. What is refused at
@@ -35,6 +42,7 @@ type senders struct {
 	running [classes]int
 	hosts   map[string]*host
 	queued  map[*host]struct{} // those for which something waits
+	waiting int                // queues
 	all     sync.WaitGroup
 	// attempts bounds requests; stop keeps queues from going on to their next wake.
 	attempts, stop context.Context
@@ -45,7 +53,8 @@ type host struct {
 	name    string
 	running [classes]int
 	waiting [classes][]*job
-	misses  int // late answers since the last one in time
+	bounced [classes]int // put back, less the room there was since
+	misses  int          // late answers since the last one in time
 }
 
 // job is a claimed queue.
@@ -154,38 +163,44 @@ func (s *senders) take(j *job) {
 	}
 	j.host = h
 	class := j.class()
+	room := waitingPerPlace[class] * s.placesOfHost()[class]
 	switch {
 	case s.late(h) && class == quick:
 		s.mu.Unlock()
 		s.b.metrics.moved.Add(1)
 		s.putBack(j, true, 0)
 		return
-	case len(h.waiting[class]) >= waitingPerSender*s.placesOfHost()[class]:
+	case s.free(h, class) == 0 && (len(h.waiting[class]) >= room || s.waiting >= maxWaiting):
+		pause := min(bouncedMost, bouncedFor+bouncedFor*time.Duration(h.bounced[class])/time.Duration(room))
+		h.bounced[class]++
 		s.mu.Unlock()
 		s.b.metrics.bounced.Add(1)
-		s.putBack(j, j.queue.Slow, s.b.now()+bouncedFor.Milliseconds())
+		s.putBack(j, j.queue.Slow, s.b.now()+pause.Milliseconds())
 		return
 	}
+	h.bounced[class] = max(0, h.bounced[class]-room)
 	h.waiting[class] = append(h.waiting[class], j)
+	s.waiting++
 	s.pump(h)
 	s.mu.Unlock()
 }
 
+// free returns how many more queues of a host can be sent to now. Under the lock.
+func (s *senders) free(h *host, class int) int {
+	return max(0, min(s.places()[class]-s.running[class], s.placesOfHost()[class]-h.running[class]))
+}
+
 // pump starts what waits for a host as far as there is room. Under the lock.
 func (s *senders) pump(h *host) {
-	places, ofHost := s.places(), s.placesOfHost()
 	for class := range classes {
-		n := min(len(h.waiting[class]), places[class]-s.running[class],
-			ofHost[class]-h.running[class])
-		if n <= 0 {
-			continue
-		}
+		n := min(len(h.waiting[class]), s.free(h, class))
 		for _, j := range h.waiting[class][:n] {
 			h.running[class]++
 			s.running[class]++
 			s.all.Go(func() { s.run(j) })
 		}
 		h.waiting[class] = slices.Delete(h.waiting[class], 0, n)
+		s.waiting -= n
 	}
 	if len(h.waiting[quick])+len(h.waiting[slow]) > 0 {
 		s.queued[h] = struct{}{}
@@ -216,6 +231,7 @@ func (s *senders) end(j *job, sent, late bool) {
 	var moved []*job
 	if s.late(h) {
 		moved, h.waiting[quick] = h.waiting[quick], nil
+		s.waiting -= len(moved)
 	}
 	s.pump(h)
 	for other := range s.queued {
@@ -257,6 +273,7 @@ func (s *senders) release() {
 			h.waiting[class] = nil
 		}
 	}
+	s.waiting = 0
 	s.mu.Unlock()
 	for _, j := range all {
 		s.putBack(j, j.queue.Slow, 0)

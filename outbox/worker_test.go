@@ -256,6 +256,7 @@ type siege struct {
 	dir      string
 	receiver string
 	lives    int
+	missed   int // lives that ended before their blow
 	last     blow
 }
 
@@ -320,11 +321,10 @@ func (s *siege) live(b blow) {
 		p.kill()
 		s.t.Fatalf("the worker says %q\n%s", line, p.errors)
 	}
-	switch line, alive := p.line(s.t); {
-	case alive && b != (blow{}):
-		s.t.Fatalf("%v: never reached: %q\n%s", b, line, p.errors)
-	case alive:
+	switch _, alive := p.line(s.t); {
+	case alive: // everything was done before the blow; how often it would come is chance
 		p.kill()
+		s.missed++
 	case b == (blow{}):
 		s.t.Fatalf("the worker died:\n%s", p.errors)
 	default:
@@ -420,5 +420,9 @@ func (s *siege) complete() {
 		s.t.Error(sound)
 	}
 	_, repeats := logged(s.t, filepath.Join(s.dir, "receiver.log"))
-	s.t.Logf("%d lives, %d messages, %d repeated deliveries", s.lives, messages, repeats)
+	if s.missed > 1+s.lives/5 {
+		s.t.Errorf("%d of %d lives were not ended by a kill", s.missed, s.lives)
+	}
+	s.t.Logf("%d lives, %d kills, %d messages, %d repeated deliveries", s.lives, s.lives-s.missed,
+		messages, repeats)
 }

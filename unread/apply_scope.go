@@ -59,11 +59,11 @@ func (st *state) mark(e int32) {
 }
 
 func (st *state) markFor(c *connected, e int32) {
-	s := st.rows.scope(e)
+	m, s := st.rows.member(e), st.rows.scope(e)
 	c.sum.change(s)
 	key := st.scopes.At(s).key
 	for _, w := range c.watchers {
-		w.note(c.id, key, func() readstate.ScopeID { return st.scopeID(s) })
+		w.note(change{c.id, key}, m, func() readstate.ScopeID { return st.scopeID(s) })
 		if n := len(st.noted); n == 0 || st.noted[n-1] != w {
 			st.noted = append(st.noted, w)
 		}

@@ -105,13 +105,14 @@ func (r *Runtime) Lines(
 		p.end()
 		return nil
 	})
+	state := p.State
 	if cap(p.picked.values) <= keptRows {
-		r.pages.Put(p)
+		r.pages.Put(p) // whoever takes it next writes to it
 	}
 	if err != nil {
 		return stateOf(err), err
 	}
-	return p.State, nil
+	return state, nil
 }
 
 func (p *LinePage) begin(st *state) {

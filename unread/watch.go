@@ -161,13 +161,13 @@ func (w *Watch) release(members []readstate.MemberID) {
 	}
 }
 
-// note records a change; id is asked for the scope's name if it is the first. Under the
-// workspace's lock.
-func (w *Watch) note(m readstate.MemberID, key readstate.ScopeKey, id func() readstate.ScopeID) {
+// note records a change; id is asked for the scope's name if it is the first, m is where the
+// member is. Under the workspace's lock.
+func (w *Watch) note(c change, m int32, id func() readstate.ScopeID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c := (change{m, key}); !w.gone && !w.waits(c) {
-		w.push(told{c, id()})
+	if !w.gone && !w.waits(c) {
+		w.push(told{c, id(), m})
 	}
 }
 
@@ -259,6 +259,7 @@ func (w *Watch) lose() {
 type told struct {
 	change
 	id readstate.ScopeID
+	m  int32 // where the member was: a hint
 }
 
 // taken are changes on their way to deltas.
@@ -350,7 +351,10 @@ func (w *Watch) deltas(
 				continue
 			}
 		}
-		m := st.memberNamed(c.member)
+		m := c.m
+		if is := st.connected[m]; is == nil || is.id != c.member {
+			m = st.memberNamed(c.member)
+		}
 		e := none
 		if m != none {
 			e = st.entryOf(m, st.scopeByKey[c.scope])

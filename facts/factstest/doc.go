@@ -1,6 +1,7 @@
 // Package factstest is what every store of facts has to pass, whatever it is built on.
 //
 //	TestStore      rows in, rows out: keys, fences, snapshots, hostile ids, seeks against a scan
+//	TestOutbox     leases, order and queues of what facts cause, for a store that keeps an outbox
 //	TestLane       a lane over the store while commits abort, get lost or are fenced off
 //	TestHistories  random histories: after every operation the durable rows, evaluated by the
 //	               algebra alone, equal the oracle that scans all messages

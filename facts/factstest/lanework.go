@@ -18,6 +18,7 @@ var workParts = []lanePart{
 	{"RewindGoesOn", testRewindGoesOn},
 	{"ReceiptsForgotten", testReceiptsForgotten},
 	{"BroadcastRepeated", testBroadcastRepeated},
+	{"MovedRoot", testMovedRoot},
 }
 
 // What is so already is answered without a commit.
@@ -228,5 +229,22 @@ func testBroadcastRepeated(t *testing.T, r *rig, _ *faulty) {
 	if first.Duplicate = true; err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("again: %+v, %v, first %+v", again, err, first)
 	}
+	r.settled(t)
+}
+
+// A thread whose root was moved away has none, also when the message comes back: nobody follows it
+// for having written that.
+func testMovedRoot(t *testing.T, r *rig, _ *faulty) {
+	r.channel(t)
+	r.script(t, `
+		post s1 A
+		create s2 thread s1 root=1
+		create s3 channel
+		move s1 1 s3 count
+		move s3 1 s1 count
+		leave s1 A
+		join s1 A
+		post s2 B`)
+	r.agree(t)
 	r.settled(t)
 }

@@ -145,7 +145,7 @@ func runStreams(ctx context.Context, r *bench.Run) (err error) {
 	r.Figure(sseMemory).Note("Counted is what the Go heap and stacks in use grow by from before the " +
 		"first connection to after the last first event, each after a full collection; members' " +
 		"rows were in memory before. The bare handler gets the same requests, tokens included.")
-	messages := bench.Pick(r.Scale, 3, 10, 20)
+	messages := bench.Pick(r.Scale, 3, 20, 20)
 	r.Figure(sseDeliveries).Note("%d messages a round, each posted, durable in SQLite, and awaited "+
 		"on every connection. The bare loop writes as many bytes to each connection from %d "+
 		"goroutines, and is awaited likewise, by a reader that begins with the first byte.",
