@@ -63,6 +63,9 @@ func findScope(
 	if err == nil && !ok {
 		err = fmt.Errorf("scope %q: %w", id, facts.ErrNotFound)
 	}
+	if err == nil && s.Info.Type == readstate.Session {
+		err = facts.Replaced(ctx, view, &s)
+	}
 	return s, err
 }
 
