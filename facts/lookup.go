@@ -71,7 +71,7 @@ func (g *group) scope(ctx context.Context, w *workspace, id readstate.ScopeID) (
 	}
 	row, ok, err := g.findScope(ctx, w, id)
 	if err == nil && !ok {
-		err = unknownScope(id)
+		err = UnknownScope(id)
 	}
 	if err == nil && row.Info.Type == readstate.Session {
 		_, err = g.present(ctx, row)

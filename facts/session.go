@@ -46,8 +46,8 @@ func checkScopeID(s readstate.ScopeID) error {
 	return firstError(CheckID("member", string(owner)), CheckID("session", id))
 }
 
-// unknownScope names a scope as its callers know it.
-func unknownScope(s readstate.ScopeID) error {
+// UnknownScope is ErrNotFound for a scope, under the name that its callers know.
+func UnknownScope(s readstate.ScopeID) error {
 	if _, id, ok := SessionOf(s); ok {
 		return notFound("session", id)
 	}
