@@ -122,9 +122,12 @@ func refusals(rt route) []int {
 		return []int{400, 500, 503}
 	}
 	out := []int{400, 401, 403, 404, 421, 429, 500, 503}
-	if rt.method != http.MethodGet {
+	switch {
+	case rt.method == http.MethodGet && strings.HasPrefix(rt.path, sessionPath):
 		out = append(out, 409, 413, 415)
-	} else {
+	case rt.method != http.MethodGet:
+		out = append(out, 409, 413, 415)
+	default:
 		out = append(out, 413, 415) // a GET with a body is one, too
 	}
 	slices.Sort(out)
@@ -259,7 +262,8 @@ func (d *document) sessionEvents() *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		d.event(live.EventHello, false, "The first event.", reflect.TypeFor[live.Hello]()),
 		d.event(live.EventSession, true, "A session as it is now: each of them at the beginning or "+
-			"after a gap, and one that has changed.", reflect.TypeFor[live.SessionUpdate]()),
+			"after a gap, and one that has changed.", reflect.TypeFor[live.SessionUpdate](),
+			reflect.TypeFor[live.SessionGone]()),
 		d.event(live.EventMessage, false, "A message of a session has changed. Not resumed: read "+
 			"the messages again after a gap.", reflect.TypeFor[live.SessionMessage]()),
 		d.event(live.EventExpired, false, "The last event of a stream whose token ended.",

@@ -9,18 +9,11 @@ import (
 	"github.com/tidemark-im/tidemark/unread"
 )
 
-// SessionUpdate is a session of the stream's member as it is now, or says that it is gone: merged into
-// another one. Clients keep the higher of the revisions they know, and of two read states the one
-// of the higher version.
+// SessionUpdate is a session of the stream's member as it is now. Clients keep the higher of the
+// revisions they know, and of two read states the one of the higher version. When it was touched
+// last is not said: reading is no change of a session.
 type SessionUpdate struct {
-	ID      string `json:"id"`
-	Removed bool   `json:"removed,omitempty"`
-	*SessionPatch
-}
-
-// SessionPatch is what may have changed. When a session was touched last is not among it: reading
-// is no change of a session.
-type SessionPatch struct {
+	ID                string    `json:"id"`
 	Title             string    `json:"title"`
 	Active            bool      `json:"active"`
 	Thinking          bool      `json:"thinking"`
@@ -29,6 +22,12 @@ type SessionPatch struct {
 	ContentRevision   uint64    `json:"contentRevision"`
 	ReadState         ReadState `json:"readState"`
 	Unread            bool      `json:"unread"`
+}
+
+// SessionGone says that a session was merged into another one.
+type SessionGone struct {
+	ID      string `json:"id"`
+	Removed bool   `json:"removed"`
 }
 
 // SessionMessage is one change of a message in a session of the stream's member.
@@ -43,11 +42,11 @@ func newSession(r *unread.Row) SessionUpdate {
 		Active: r.Scope.Active, Thinking: r.Scope.Thinking, Head: r.Ranks.Head, Row: r.Row,
 	}
 	_, id, _ := facts.SessionOf(r.Scope.ID)
-	return SessionUpdate{ID: id, SessionPatch: &SessionPatch{
-		Title: r.Scope.Name, Active: x.Active, Thinking: x.Thinking,
+	return SessionUpdate{
+		ID: id, Title: r.Scope.Name, Active: x.Active, Thinking: x.Thinking,
 		PendingInput: r.Scope.PendingInput, PendingPermission: r.Scope.PendingPermission,
 		ContentRevision: uint64(x.Head), ReadState: NewReadState(&x.Row), Unread: x.Unread(),
-	}}
+	}
 }
 
 func newSessionMessage(c *facts.MessageChange) SessionMessage {
@@ -66,7 +65,7 @@ func (s *Stream) sendSessions(ctx context.Context, deltas []unread.Delta) error 
 		if !ok {
 			continue
 		}
-		f := Frame{Event: EventSession, Data: SessionUpdate{ID: id, Removed: true}}
+		f := Frame{Event: EventSession, Data: SessionGone{ID: id, Removed: true}}
 		if !d.Removed {
 			f.Data = newSession(&d.Row)
 		}
