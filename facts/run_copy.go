@@ -7,7 +7,8 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
-// Sessions that come out of other sessions.
+// Sessions that come out of other sessions. Their entries are not told one by one to those who watch
+// messages: whoever sees that a session came up or was replaced reads its newest page.
 
 type forkSession struct{ ForkSession }
 
@@ -60,6 +61,7 @@ func (o *forkSession) run(ctx context.Context, g *group, w *workspace) (any, err
 	if err != nil {
 		return nil, err
 	}
+	told := len(w.messages)
 	for _, m := range entries {
 		if !m.Live {
 			continue
@@ -68,6 +70,7 @@ func (o *forkSession) run(ctx context.Context, g *group, w *workspace) (any, err
 			return nil, err
 		}
 	}
+	w.messages = w.messages[:told]
 	if to, err = g.scopeByKey(ctx, to.Info.Key); err != nil {
 		return nil, err
 	}
@@ -120,9 +123,11 @@ func (o *mergeSession) run(ctx context.Context, g *group, w *workspace) (any, er
 	m := readstate.MergeMap{
 		SourceE: source.Row.Point.Base(from.Ranks.Floor), DestinationHead: to.Ranks.Head,
 	}
+	told := len(w.messages)
 	if err := g.arrive(ctx, w, to.Info.Key, m, entries); err != nil {
 		return nil, err
 	}
+	w.messages = w.messages[:told]
 	if err := g.retire(ctx, w, from, source.RowKey, to.Info.Key); err != nil {
 		return nil, err
 	}

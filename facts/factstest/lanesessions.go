@@ -105,7 +105,11 @@ func testSessionMerge(t *testing.T, r *rig, _ *faulty) {
 		t.Errorf("the merged session has a row: %t, %v", kept, err)
 	}
 	gone := false
-	for _, c := range r.settled(t) {
+	commits := r.settled(t)
+	if last := commits[len(commits)-1]; len(last.Messages) > 0 {
+		t.Errorf("copies are told as messages: %+v", last.Messages)
+	}
+	for _, c := range commits {
 		for _, e := range c.Events {
 			_, ok := e.(readstate.RowGoneEvent)
 			gone = gone || ok
