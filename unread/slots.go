@@ -73,7 +73,8 @@ func (mb *member) setRun(x run) {
 }
 
 // scope is the slot of a scope that some loaded row, or a thread of such a row, needs. It has no
-// pointers.
+// pointers. It takes three cache lines: an odd number, so that the first ones of many scopes spread
+// over all sets of a cache.
 type scope struct {
 	// What the short formula needs is one cache line, whose words readers without a lock load
 	// atomically and the set methods store so.
@@ -114,11 +115,7 @@ type scope struct {
 	entries           int32 // number of rows that refer to the slot
 	waitAll           int32 // lists of rows that were found clean
 	waitNamed         int32
-	_                 [scopePad]byte
 }
-
-// scopePad makes a slot four cache lines.
-const scopePad = 256 - 192
 
 func (sc *scope) setHead(r readstate.Revision) {
 	atomic.StoreUint64((*uint64)(&sc.head), uint64(r))

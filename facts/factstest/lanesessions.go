@@ -69,8 +69,14 @@ func testSessionSettles(t *testing.T, r *rig, _ *faulty) {
 		post s2 B saw=4
 		post s2 E expires=5
 		read s2 A 5 v=2
-		expire 9`)
-	for _, s := range []model.ScopeID{1, 2} {
+		expire 9
+		create s3 session A
+		post s3 E
+		post s3 E
+		post s3 E
+		remove s3 3
+		read s3 A 2 v=0`)
+	for _, s := range []model.ScopeID{1, 2, 3} {
 		scope := r.scope(t, s)
 		row := r.stateOf(t, scope.Info.ID, "A").Row
 		if row.Read != scope.Ranks.Head || row.Point.E != scope.Ranks.Head {
