@@ -75,8 +75,13 @@ func testSessionSettles(t *testing.T, r *rig, _ *faulty) {
 		post s3 E
 		post s3 E
 		remove s3 3
-		read s3 A 2 v=0`)
-	for _, s := range []model.ScopeID{1, 2, 3} {
+		read s3 A 2 v=0
+		create s4 session A
+		post s4 E
+		post s4 E
+		remove s4 2
+		post s4 A unreadable saw=1`)
+	for _, s := range []model.ScopeID{1, 2, 3, 4} {
 		scope := r.scope(t, s)
 		row := r.stateOf(t, scope.Info.ID, "A").Row
 		if row.Read != scope.Ranks.Head || row.Point.E != scope.Ranks.Head {
