@@ -74,7 +74,7 @@ verify: ## Check format, lint, repository rules and generated files
 
 .PHONY: conformance
 conformance: ## Run the language-neutral cases and the scenarios
-	$(GO) test -count=1 -timeout $(TIMEOUT) ./readstate/... ./internal/scenario/... $(wildcard ./conformance/...)
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./readstate/... ./internal/scenario/... ./conformance/... ./internal/conform
 
 .PHONY: sim
 sim: ## Run seeded histories against the oracle, SEEDS= of them (default 100)
