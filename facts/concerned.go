@@ -127,6 +127,9 @@ func NameActivity(a *ActivityRow, name func(readstate.MemberKey) readstate.Membe
 	if a.Subject != 0 {
 		out.Subject = name(a.Subject)
 	}
+	for _, k := range a.Recipients {
+		out.Recipients = append(out.Recipients, name(k))
+	}
 	return out
 }
 

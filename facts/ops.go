@@ -321,11 +321,13 @@ type Message struct {
 	Principal readstate.MemberID
 	Kind      string
 	Mentions  []readstate.MemberID
-	Everyone  bool
-	Silent    bool
-	ReplyTo   string
-	LocalID   string
-	ExpiresAt int64
+	// Recipients are the humans whom a message of a task was delivered to. Only lists tell them.
+	Recipients []readstate.MemberID
+	Everyone   bool
+	Silent     bool
+	ReplyTo    string
+	LocalID    string
+	ExpiresAt  int64
 	CreatedAt int64
 	EditedAt  int64
 	Payload   json.RawMessage
@@ -339,6 +341,8 @@ type Activity struct {
 	HighSignal bool
 	Actor      readstate.MemberID
 	Subject    readstate.MemberID // whom an assignment is about
+	// Recipients are the humans whom an activity of a task was delivered to.
+	Recipients []readstate.MemberID
 	RefType    string
 	RefID      string
 	CreatedAt  int64 // milliseconds

@@ -38,7 +38,7 @@ type activityBody struct {
 }
 
 // Activity is one as readers see it. Its seq is among the activities of the scope, which are
-// counted apart from the messages.
+// counted apart from the messages. Recipients are the humans whom one of a task was delivered to.
 type Activity struct {
 	ID          string          `json:"id"`
 	ActivitySeq uint64          `json:"activitySeq"`
@@ -46,6 +46,7 @@ type Activity struct {
 	HighSignal  bool            `json:"highSignal"`
 	Actor       string          `json:"actor"`
 	Subject     string          `json:"subject,omitempty"`
+	Recipients  []string        `json:"recipients,omitempty"`
 	RefType     string          `json:"refType,omitempty"`
 	Ref         string          `json:"ref,omitempty"`
 	CreatedAt   time.Time       `json:"createdAt"`
@@ -127,9 +128,13 @@ func listActivities(c *call, p *activityListParams, _ *none) (ActivityList, erro
 }
 
 func newActivity(a *facts.Activity) Activity {
-	return Activity{
+	out := Activity{
 		ID: a.ID, ActivitySeq: uint64(a.Seq), Type: a.Type, HighSignal: a.HighSignal,
 		Actor: string(a.Actor), Subject: string(a.Subject), RefType: a.RefType, Ref: a.RefID,
 		CreatedAt: time.UnixMilli(a.CreatedAt).UTC(), Payload: a.Payload,
 	}
+	for _, id := range a.Recipients {
+		out.Recipients = append(out.Recipients, string(id))
+	}
+	return out
 }

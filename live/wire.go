@@ -98,6 +98,7 @@ type Message struct {
 	NotifyPrincipal  string          `json:"notifyPrincipal,omitempty"`
 	Kind             string          `json:"kind"`
 	Mentions         []string        `json:"mentions"`
+	Recipients       []string        `json:"recipients,omitempty"` // of a task's, in lists only
 	MentionsEveryone bool            `json:"mentionsEveryone,omitempty"`
 	Silent           bool            `json:"silent,omitempty"`
 	ReplyTo          string          `json:"replyTo,omitempty"`
@@ -149,6 +150,9 @@ func NewMessage(m *facts.Message) Message {
 	}
 	for i, id := range m.Mentions {
 		out.Mentions[i] = string(id)
+	}
+	for _, id := range m.Recipients {
+		out.Recipients = append(out.Recipients, string(id))
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	effects, err := startEffects(ctx, engine, outbox.Network{
 		AllowHTTP: true, Allow: outbox.AllowPrivate(), // it listens on this machine alone
-	}, m.Now, log)
+	}, c.values.Outbox, m.Now, log)
 	if err != nil {
 		return err
 	}

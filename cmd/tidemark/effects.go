@@ -49,7 +49,7 @@ type effects struct {
 
 // startEffects begins to carry out what facts cause.
 func startEffects(
-	ctx context.Context, engine *tidemark.Engine, network outbox.Network,
+	ctx context.Context, engine *tidemark.Engine, network outbox.Network, limits outbox.Limits,
 	now func() time.Time, log *slog.Logger,
 ) (*effects, error) {
 	var box atomic.Pointer[outbox.Outbox] // commits may come before it is there
@@ -63,7 +63,7 @@ func startEffects(
 	}
 	b, err := outbox.New(outbox.Options{
 		Store: port.Store, Terms: port.Terms, Accounting: outbox.Applied(port.Applied),
-		Badges: outbox.EngineBadges(engine), Network: network, Now: now, Log: log,
+		Badges: outbox.EngineBadges(engine), Network: network, Limits: limits, Now: now, Log: log,
 	})
 	if err != nil {
 		return nil, err
