@@ -97,7 +97,7 @@ func named(ctx context.Context, v facts.View, rows []facts.MessageRow) ([]facts.
 	for i := range rows {
 		keys = append(keys, rows[i].Author, rows[i].Principal)
 		keys = append(keys, rows[i].Named...)
-		keys = append(keys, rows[i].Recipients...)
+		keys = append(keys, facts.Listed(rows[i].Recipients)...)
 	}
 	ids, err := v.MemberIDs(ctx, keys)
 	if err != nil {
@@ -108,7 +108,8 @@ func named(ctx context.Context, v facts.View, rows []facts.MessageRow) ([]facts.
 		out[i] = facts.NameMessage(&rows[i], func(k readstate.MemberKey) readstate.MemberID {
 			return ids[k]
 		})
-		for _, k := range rows[i].Recipients {
+		out[i].Delivered = len(rows[i].Recipients)
+		for _, k := range facts.Listed(rows[i].Recipients) {
 			out[i].Recipients = append(out[i].Recipients, ids[k])
 		}
 	}

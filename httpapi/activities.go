@@ -38,7 +38,8 @@ type activityBody struct {
 }
 
 // Activity is one as readers see it. Its seq is among the activities of the scope, which are
-// counted apart from the messages. Recipients are the humans whom one of a task was delivered to.
+// counted apart from the messages. Recipients are the humans whom one of a task was delivered to,
+// at most twenty of them; Delivered is how many there were.
 type Activity struct {
 	ID          string          `json:"id"`
 	ActivitySeq uint64          `json:"activitySeq"`
@@ -47,6 +48,7 @@ type Activity struct {
 	Actor       string          `json:"actor"`
 	Subject     string          `json:"subject,omitempty"`
 	Recipients  []string        `json:"recipients,omitempty"`
+	Delivered   int             `json:"delivered,omitempty"`
 	RefType     string          `json:"refType,omitempty"`
 	Ref         string          `json:"ref,omitempty"`
 	CreatedAt   time.Time       `json:"createdAt"`
@@ -132,6 +134,7 @@ func newActivity(a *facts.Activity) Activity {
 		ID: a.ID, ActivitySeq: uint64(a.Seq), Type: a.Type, HighSignal: a.HighSignal,
 		Actor: string(a.Actor), Subject: string(a.Subject), RefType: a.RefType, Ref: a.RefID,
 		CreatedAt: time.UnixMilli(a.CreatedAt).UTC(), Payload: a.Payload,
+		Delivered: a.Delivered,
 	}
 	for _, id := range a.Recipients {
 		out.Recipients = append(out.Recipients, string(id))

@@ -41,7 +41,7 @@ func (s *taskServer) wakes(after int) (last, n int) {
 	s.t.Helper()
 	var page struct{ Wakes []struct{ Position int } }
 	answer := s.do("service", "GET",
-		fmt.Sprintf("/members/otto/wakes?member=otto&wait=5s&after=%d", after), "")
+		fmt.Sprintf("/members/otto/wakes?wait=5s&after=%d", after), "")
 	if err := json.Unmarshal([]byte(answer), &page); err != nil {
 		s.t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestMigrateBack(t *testing.T) {
 
 	s.served = serve(t, db, "--jwt-secret-file", s.secret)
 	last, _ := s.wakes(0)
-	s.do("service", "GET", fmt.Sprintf("/members/otto/wakes?member=otto&after=%d", last), "")
+	s.do("service", "GET", fmt.Sprintf("/members/otto/wakes?after=%d", last), "")
 	// Nothing waits any more, but the server is there: it could write.
 	if o := run(t, "migrate", db, "--check", "--back-to", "3").done(t); !strings.Contains(o.out, "nothing stops") {
 		t.Errorf("%q", o.out)

@@ -102,7 +102,7 @@ var outboxRows = []Setting{
 		Does: "time that a dead letter is kept", Beyond: "it is lost for good",
 		Why:   "somebody has to have had the time to look",
 		Limit: "tidemark_outbox_keep_dead_seconds", Use: "tidemark_outbox_dead_letters",
-		least: ms(3_600_000), most: ms(86_400_000 * 365),
+		least: ms(3_600_000), most: ms(86_400_000 * 90),
 		field: func(v *Values) any { return &v.Outbox.KeepDead },
 	},
 }
@@ -120,7 +120,7 @@ var wakes = []Setting{
 		Does: "age up to which a wake is sent", Beyond: letters,
 		Why:   "shorter than a night nobody would notice in time",
 		Limit: "tidemark_wake_age_seconds_limit", Over: "tidemark_wakes_expired_total",
-		least: ms(60_000), most: ms(86_400_000 * 365),
+		least: ms(60_000), most: ms(86_400_000 * 90),
 		field: func(v *Values) any { return &v.Outbox.WakeAge },
 	},
 	{
