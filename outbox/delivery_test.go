@@ -219,6 +219,11 @@ func TestDeliveries(t *testing.T) {
 	if rows := h.query(`SELECT 1 FROM dead_letters`); len(rows) != 0 {
 		t.Errorf("%d dead letters", len(rows))
 	}
+	counted := h.query(`SELECT max(targets_above_e) FROM conversation_member_states WHERE member = ?`,
+		int64(h.key("h0")))
+	if len(counted) != 1 || counted[0][0] != int64(posts) {
+		t.Errorf("%d messages are counted as %v", posts, counted)
+	}
 	const most = 64 << 20
 	if grown > most {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
