@@ -30,16 +30,16 @@ func NewAgent(engine *tidemark.Engine, box *outbox.Outbox) *Agent {
 func (a *Agent) Run(ctx context.Context) error {
 	for after := facts.WakeKey(0); ; {
 		wakes, err := a.box.Wakes(ctx, Workspace, Otto, after, a.patience, 0)
-		if ctx.Err() != nil || errors.Is(err, outbox.ErrClosed) {
-			return nil
-		}
 		for i := range wakes {
 			if err == nil {
 				err = a.answer(ctx, &wakes[i])
 				after = wakes[i].Key // whoever asks on has done what it was told
 			}
 		}
-		if err != nil {
+		switch {
+		case ctx.Err() != nil || errors.Is(err, outbox.ErrClosed):
+			return nil
+		case err != nil:
 			return fmt.Errorf("demo agent: %w", err)
 		}
 	}
