@@ -22,6 +22,7 @@ func rowCounts(t *testing.T, path string) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer rows.Close()
 	var names []string
 	for rows.Next() {
 		var name string

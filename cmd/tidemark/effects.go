@@ -16,7 +16,7 @@ import (
 
 // effectFlags say where wakes and webhooks may be sent.
 type effectFlags struct {
-	WakeAllow     []string `placeholder:"NETWORK" help:"Networks that agents and webhooks may be in although they are not public, as 10.0.0.0/8; \"private\" is all private and local ones."`
+	WakeAllow     []string `placeholder:"NETWORK" help:"${about_wake_allow}"`
 	WakeAllowHTTP bool     `name:"wake-allow-http" help:"Let wakes and webhooks go to addresses without TLS."`
 
 	network outbox.Network

@@ -42,6 +42,7 @@ func schemaText(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer rows.Close()
 	var tables []string
 	for rows.Next() {
 		var kind, name string
@@ -53,7 +54,7 @@ func schemaText(t *testing.T, path string) string {
 			tables = append(tables, name)
 		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range tables {
@@ -78,6 +79,11 @@ const (
 	outboxDone = `INSERT INTO outbox_state (workspace, event, state, lease, term, owner, failures,
   deferrals, error, created_at, settled_at) VALUES (1, %d, %d, 0, 0, '', 0, 0, '', 1, %s)`
 )
+
+func endpointOf(recipient int, url string) string {
+	return fmt.Sprintf(`INSERT INTO wake_endpoints
+  VALUES (%d, %s, x'61', 0, 0, 0, 0, 0, 0, NULL, 0, 0, '', '')`, recipient, url)
+}
 
 func state(event int, s facts.EffectState, settled string) string {
 	return fmt.Sprintf(outboxDone, event, s, settled)
@@ -121,15 +127,14 @@ func TestObstacles(t *testing.T) {
 		},
 		"an address": {
 			rows: []string{
-				`INSERT INTO wake_endpoints VALUES (1, 'https://a/', x'61', 0, 0, 0, 0, 0, 0, NULL, 0, 0, '', '')`,
-				`INSERT INTO wake_endpoints VALUES (2, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, 0, 0, '', '')`,
+				endpointOf(1, `'https://a/'`), endpointOf(2, "NULL"),
 			},
 			to: 3, want: []line{{4, 1, "an address"}},
 		},
 		"a webhook": {
 			rows: []string{
 				`INSERT INTO webhooks VALUES (1, 1, x'61', 1, 0, 1)`,
-				`INSERT INTO wake_endpoints VALUES (-1, 'https://a/', x'61', 0, 0, 0, 0, 0, 0, NULL, 0, 0, '', '')`,
+				endpointOf(-1, `'https://a/'`),
 			},
 			to: 3, want: []line{{4, 1, "webhooks"}},
 		},

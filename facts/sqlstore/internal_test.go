@@ -283,7 +283,7 @@ func TestRetiredColumns(t *testing.T) {
 				}
 			}
 		}
-		if err := errors.Join(rows.Err(), rows.Close(), st.Close()); err != nil || seen < 20 {
+		if err := errors.Join(rows.Err(), rows.Close(), st.Close()); err != nil || seen < 20 { //nolint:sqlclosecheck // in turn
 			t.Errorf("%d tables and indexes, %v", seen, err)
 		}
 	}

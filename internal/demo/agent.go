@@ -36,10 +36,13 @@ func (a *Agent) Run(ctx context.Context) error {
 				after = wakes[i].Key // whoever asks on has done what it was told
 			}
 		}
-		switch {
-		case ctx.Err() != nil || errors.Is(err, outbox.ErrClosed):
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // its end is what broke off the answer
+		}
+		if errors.Is(err, outbox.ErrClosed) {
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return fmt.Errorf("demo agent: %w", err)
 		}
 	}
