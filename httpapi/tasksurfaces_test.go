@@ -5,12 +5,15 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/outbox"
+	"github.com/tidemark-im/tidemark/readstate"
 )
 
 // filed keeps the path of the harness's database.
@@ -302,9 +305,18 @@ func TestWatchersAreBounded(t *testing.T) {
 		items = append(items, object{"id": fmt.Sprint("w", i)})
 	}
 	h.want(200, "POST", "W/scopes/t/members:batch?create=members", h.service(), object{"members": items})
+	var all sync.WaitGroup
 	for i := range 998 { // B and the agent watch already
-		h.want(200, "PUT", fmt.Sprint("W/scopes/t/follow?member=w", i), h.service(), object{"following": true})
+		all.Go(func() {
+			_, err := h.engine.Workspace("W").SetFollow(t.Context(), facts.SetFollow{
+				Scope: "t", Member: readstate.MemberID(fmt.Sprint("w", i)), Following: true, Trusted: true,
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	all.Wait()
 	h.nothingStored(path, func() {
 		r := h.call("PUT", "W/scopes/t/follow?member=w998", h.service(), object{"following": true})
 		if r.status != 400 || !strings.Contains(string(r.body), "at most 1000 members watch a task") {
