@@ -100,6 +100,10 @@ bench: deps build ## Measure everything, beside private servers, and write docs/
 microbench: ## Run the Go benchmarks of PKG=
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 0 $(PKG)
 
+.PHONY: soak-wakes
+soak-wakes: ## Send 105,000 wakes to a receiver that fails, is late, silent and answers twice; minutes
+	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '^(TestDeliveries|TestKilledWorkers)$$' ./outbox
+
 .PHONY: soak
 soak: ## Run the long versions of the crash, race and replay tests; this takes hours
 	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '$(RUN)' $(PKG)
