@@ -37,6 +37,10 @@ var obstacles = []struct {
 	query         string
 }{
 	{
+		5, "sessions were made", "nothing can be done: their scopes would be open to others",
+		`SELECT count(*) FROM sessions`,
+	},
+	{
 		4, "outbox rows are not delivered", "let the outbox come to its end, with nobody writing",
 		`SELECT count(*) FROM outbox o LEFT JOIN outbox_state s USING (workspace, event)
   WHERE s.state IS NULL OR s.settled_at IS NULL`,

@@ -142,6 +142,10 @@ func TestObstacles(t *testing.T) {
 			rows: []string{taskScope}, to: 2, want: []line{{3, 1, "tasks"}},
 		},
 		"a task, to a schema that knows it": {rows: []string{taskScope}, to: 3},
+		"a session": {
+			rows: []string{`INSERT INTO sessions VALUES (1, 1, 1, 0)`},
+			to:   4, want: []line{{5, 1, "sessions"}},
+		},
 		"an activity": {
 			rows: []string{anActivity}, to: 2, want: []line{{3, 1, "activities"}},
 		},
@@ -175,7 +179,7 @@ func TestObstacles(t *testing.T) {
 }
 
 var taskScope = fmt.Sprintf(`INSERT INTO scopes VALUES (1, 1, x'61', %d, '', 0, NULL, 0, 0, NULL,
-  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0)`, readstate.Task)
+  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0)`, readstate.Task)
 
 const anActivity = `INSERT INTO scope_activity_events
   (scope, seq, id, kind, high_signal, actor, created_at) VALUES (1, 1, x'61', 'reaction', 0, 1, 1)`
