@@ -12,11 +12,19 @@ type taskServer struct {
 	*served
 	t      *testing.T
 	secret string
+	tokens map[string]string // by role
 	ops    int
 }
 
+func newTaskServer(t *testing.T) *taskServer {
+	return &taskServer{t: t, secret: secretFile(t, testSecret), tokens: map[string]string{}}
+}
+
 func (s *taskServer) as(role string) string {
-	return sign(s.t, s.secret, "--ws", "w", "--sub", "backend", "--role", role)
+	if s.tokens[role] == "" {
+		s.tokens[role] = sign(s.t, s.secret, "--ws", "w", "--sub", "backend", "--role", role)
+	}
+	return s.tokens[role]
 }
 
 // do asks and expects one of the codes that mean success.
@@ -70,7 +78,7 @@ func (s *taskServer) found() {
 // covers: RT-307
 func TestMigrateBack(t *testing.T) {
 	db, _ := database(t)
-	s := &taskServer{t: t, secret: secretFile(t, testSecret)}
+	s := newTaskServer(t)
 	s.served = serve(t, db, "--jwt-secret-file", s.secret)
 	s.found()
 	s.post()

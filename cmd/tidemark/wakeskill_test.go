@@ -73,13 +73,13 @@ func (a *agentHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 // covers: RT-211 RT-214 RT-216 RT-218
 func TestWakesOfKilledServers(t *testing.T) {
-	lives, posts := 8, 12
+	lives, posts := 6, 12
 	if os.Getenv("TIDEMARK_SOAK") != "" {
 		lives, posts = 100, 40
 	}
 	db, _ := database(t)
-	secret := secretFile(t, testSecret)
-	human := sign(t, secret, "--ws", "w", "--sub", "ben")
+	s := newTaskServer(t)
+	human := sign(t, s.secret, "--ws", "w", "--sub", "ben")
 	a := &agentHost{
 		t: t, rng: rand.New(rand.NewPCG(1, 2)), first: map[string][]uint64{}, seen: map[string]bool{},
 	}
@@ -90,9 +90,8 @@ func TestWakesOfKilledServers(t *testing.T) {
 		"TIDEMARK_WAKE_ALLOW=private", "TIDEMARK_WAKE_ALLOW_HTTP=true",
 		"TIDEMARK_OUTBOX_RETRY_FIRST=10ms", "TIDEMARK_OUTBOX_RETRY_MOST=1s",
 	}
-	s := &taskServer{t: t, secret: secret}
 	begin := func() {
-		p := startProgram(t, env, db, "--jwt-secret-file", secret)
+		p := startProgram(t, env, db, "--jwt-secret-file", s.secret)
 		a.server.Store(p)
 		s.served = &served{url: p.url}
 	}
