@@ -74,6 +74,9 @@ func FullMix() Mix {
 func FactsMix() Mix {
 	m := FullMix()
 	m.Weights[StepTask] = 16
+	for step, less := range map[Step]int{StepMarkUnread: 3, StepLevel: 5, StepRefused: 3, StepEditEveryone: 2} {
+		m.Weights[step] -= less // a byte chooses among the steps
+	}
 	m.Planned = true
 	return m
 }
