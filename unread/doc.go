@@ -65,6 +65,8 @@
 //  3. Leave events alone after handing them over; they are kept for pages under way.
 //  4. Watch first, then take the snapshot; read Next when Ready receives; begin anew when Lost is
 //     closed.
+//  5. What Lines hands out is memory itself, which cannot change meanwhile: encode it or copy it,
+//     keep none of it, and call the runtime afterwards.
 //
 // # Failures
 //

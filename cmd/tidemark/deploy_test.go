@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -149,6 +150,7 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := exported(t)
+	maps.Copy(names, exportedInSnapshotMode(t))
 	shown := map[string]bool{}
 	ids := map[int]bool{}
 	for _, p := range board.Panels {
@@ -172,7 +174,9 @@ func TestDashboard(t *testing.T) {
 	}
 	// What counts refusals and failures must be somewhere to be seen.
 	for name := range names {
-		if strings.HasPrefix(name, "tidemark_unread_") && strings.HasSuffix(name, "_total") && !shown[name] &&
+		counts := strings.HasPrefix(name, "tidemark_unread_") || strings.HasPrefix(name, "tidemark_snapshot_") ||
+			strings.HasPrefix(name, "tidemark_intake_")
+		if counts && strings.HasSuffix(name, "_total") && !shown[name] &&
 			name != "tidemark_unread_repeated_commits_total" {
 			t.Errorf("no panel shows %s", name)
 		}
@@ -212,6 +216,7 @@ func alerts(t *testing.T) []alert {
 // Every alert looks at metrics that exist and leads to a section that does.
 func TestAlerts(t *testing.T) {
 	names := exported(t)
+	maps.Copy(names, exportedInSnapshotMode(t))
 	text, err := os.ReadFile(operationsFile)
 	if err != nil {
 		t.Fatal(err)

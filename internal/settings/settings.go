@@ -65,8 +65,8 @@ type Setting struct {
 	Beyond string // what happens there
 	Why    string // of the bounds of the value
 
-	// Metrics, empty where there is none: the limit in force, its present use, and what counts
-	// those who were over it. Only settings of snapshot mode have no Limit.
+	// Metrics: the limit in force, and, empty where there is none, its present use and what counts
+	// those who were over it. Those of snapshot mode are there in that mode only.
 	Limit, Use, Over string
 
 	least, most float64

@@ -16,11 +16,20 @@ type space struct {
 	id     readstate.WorkspaceID
 	names  *names
 	book   *snapshot.Book
+	hints  hints
 
 	mu      sync.Mutex
 	lsn     readstate.LSN
 	scopes  map[readstate.ScopeKey]*scope
-	waiting int // events of all scopes that wait
+	people  *scope          // where changes of blocks wait
+	swept   int             // scopes after the last sweep
+	busy    map[*scope]bool // those of which events wait
+	waiting int             // events of all scopes that wait
+	told    uint64          // events
+	at      uint64          // of the event being taken in, by told
+	// epochs is when memberships began while events waited: a thread's membership that was told
+	// before belongs to the one before.
+	epochs map[snapshot.Key]uint64
 	// hidden rows may not be seen any more; the events that say so wait.
 	hidden map[snapshot.Key]int
 	idle   chan struct{}
@@ -35,22 +44,28 @@ const (
 	rosterRefused // too large
 )
 
+// told is an event that waits, with its place in the order of all of the workspace.
+type told struct {
+	Event
+	at uint64
+}
+
 // scope is what there is of a scope beside the book.
 type scope struct {
-	space   *space
-	key     readstate.ScopeKey
-	id      readstate.ScopeID
-	held    held
-	started bool // held begins where the frontier stood when it was first looked at
-	absent  bool // the table was asked: it has no such scope
+	space  *space
+	key    readstate.ScopeKey
+	id     readstate.ScopeID
+	absent bool   // the table was asked: it has no such scope
+	taken  uint64 // events
 
 	roster     rosterState
 	generation uint64         // of the complete roster
 	late       []RosterMember // whose first revision lies above the head
 
-	pending []Event
-	lost    bool // an event was dropped
-	queued  bool // a job is on its way
+	pending []told
+	waiters []*scope // threads whose events wait for those of their channel
+	lost    bool     // an event was dropped
+	queued  bool     // a job is on its way
 }
 
 func (s *space) scope(id readstate.ScopeID) *scope {
@@ -65,34 +80,66 @@ func (s *space) scope(id readstate.ScopeID) *scope {
 
 // tell takes one event in, or lets it wait.
 func (s *space) tell(ev Event) error {
-	id := ev.place()
-	if id == "" {
-		return fmt.Errorf("%w: no scope", ErrInvalid)
-	}
 	if err := valid(ev); err != nil {
 		return err
 	}
-	sc := s.scope(id)
-	if (len(sc.pending) == 0 || s.passes(sc, ev)) && s.ready(sc, ev) {
-		s.take(sc, ev)
+	sc := s.people
+	if id := ev.place(); id != "" {
+		sc = s.scope(id)
+	}
+	s.told++
+	next := told{ev, s.told}
+	if (len(sc.pending) == 0 || s.passes(sc, ev)) && s.ready(sc, next) {
+		s.take(sc, next)
 		s.drain(sc)
 		return nil
 	}
 	s.hide(sc, ev)
-	s.wait(sc, ev)
+	if s.wait(sc, next) {
+		s.await(ev, true)
+	}
+	if sc != s.people && sc.resting() && !s.has(sc, snapshot.Key{Scope: sc.key}) {
+		s.letGo([]readstate.ScopeKey{sc.key}) // refused: there is nothing to remember
+	}
 	return nil
 }
 
 // passes reports an event that owes nothing to the order of those that wait: what is archived is
-// hidden at once, and the next change of the roster may be what they wait for.
+// hidden at once, and the next change of the roster may be what they wait for. It never overtakes an
+// event about the same thing.
 func (s *space) passes(sc *scope, ev Event) bool {
 	switch ev := ev.(type) {
 	case ScopeStateChanged:
-		return ev.Head == 0
+		return ev.Head == 0 && !slices.ContainsFunc(sc.pending, func(x told) bool {
+			_, same := x.Event.(ScopeStateChanged)
+			return same
+		})
 	case MembershipChanged:
 		at, ok := s.book.Scope(sc.key)
 		return ok && sc.roster == rosterComplete && ev.RosterGeneration == sc.generation+1 &&
-			ev.EffectiveFrom <= at.Ranks.Head+1 && (!ev.Joined || ev.EffectiveFrom > 0)
+			ev.EffectiveFrom <= at.Ranks.Head+1 && (!ev.Joined || ev.EffectiveFrom > 0) &&
+			!slices.ContainsFunc(sc.pending, func(x told) bool { return concerns(x.Event, ev.Member) })
+	}
+	return false
+}
+
+// concerns reports an event about one member's row.
+func concerns(ev Event, m readstate.MemberID) bool {
+	switch ev := ev.(type) {
+	case ReadCursorAdvanced:
+		return ev.Member == m
+	case ActivityReadCursorAdvanced:
+		return ev.Member == m
+	case ManualUnreadSet:
+		return ev.Member == m
+	case ManualUnreadCleared:
+		return ev.Member == m
+	case NotificationPolicyChanged:
+		return ev.Member == m
+	case MembershipChanged:
+		return ev.Member == m
+	case MessageVisibilityChanged:
+		return ev.Member == m
 	}
 	return false
 }
@@ -127,29 +174,32 @@ func (s *space) hide(sc *scope, ev Event) {
 	}
 }
 
-// wait puts an event at the end of its scope's queue and sees to it that what it needs is read.
-func (s *space) wait(sc *scope, ev Event) {
+// wait puts an event at the end of its scope's queue and sees to it that what it needs is read. It is
+// false where a budget refuses the event.
+func (s *space) wait(sc *scope, next told) bool {
 	m, cfg := &s.intake.metrics, &s.intake.cfg
 	full := len(sc.pending) >= cfg.MaxPendingEvents ||
 		s.intake.queued.Load() >= int64(cfg.MaxQueuedEvents)
-	if full && !safety(ev) {
+	if full && !safety(next.Event) {
 		m.dropped.Add(1)
 		sc.lose()
-		return
+		return false
 	}
 	if !sc.queued {
 		if !s.intake.jobs.admit(sc, cfg.MaxWarmScopes) {
 			m.dropped.Add(1)
 			sc.lose()
-			return
+			return false
 		}
 		sc.queued = true
 	}
-	sc.pending = append(sc.pending, ev)
+	sc.pending = append(sc.pending, next)
+	s.busy[sc] = true
 	s.intake.queued.Add(1)
 	if s.waiting++; s.waiting == 1 {
 		s.idle = make(chan struct{})
 	}
+	return true
 }
 
 // safety reports an event that must not be dropped, since it ends somebody's access. There is at
@@ -170,23 +220,41 @@ func (sc *scope) lose() {
 	}
 }
 
+// resting reports that nothing waits for the scope.
+func (sc *scope) resting() bool { return !sc.queued && len(sc.pending) == 0 }
+
 // ready reports that everything an event needs is in memory.
-func (s *space) ready(sc *scope, ev Event) bool {
+func (s *space) ready(sc *scope, next told) bool {
+	ev := next.Event
 	for _, key := range s.needs(sc, ev) {
 		if !s.has(sc, key) {
 			return false
 		}
 	}
-	return s.rostered(sc, ev)
+	if ev, ok := ev.(BlocksChanged); ok {
+		added, _ := s.blocksOf(ev)
+		return len(added) == 0
+	}
+	return s.rostered(sc, ev) && s.channelOf(sc, next) == nil
+}
+
+// channelOf returns the channel of a thread whose memberships have to come first: those that were told
+// before the thread's.
+func (s *space) channelOf(sc *scope, next told) *scope {
+	if _, ok := next.Event.(MembershipChanged); !ok {
+		return nil
+	}
+	at, _ := s.book.Scope(sc.key)
+	channel := s.scopes[at.Info.Parent]
+	if channel == nil || len(channel.pending) == 0 || channel.pending[0].at > next.at {
+		return nil
+	}
+	return channel
 }
 
 func (s *space) has(sc *scope, key snapshot.Key) bool {
-	if key.Member != 0 {
-		_, _, _, known := s.book.Row(key)
-		return known
-	}
-	if _, ok := s.book.Scope(key.Scope); ok {
-		return true
+	if key.Member != 0 || s.book.Has(key) {
+		return s.book.Has(key)
 	}
 	if key.Scope == sc.key {
 		return sc.absent
@@ -221,10 +289,16 @@ func (s *space) rostered(sc *scope, ev Event) bool {
 
 // needs lists the frontiers and rows that an event looks at.
 func (s *space) needs(sc *scope, ev Event) []snapshot.Key {
+	if ev, ok := ev.(BlocksChanged); ok {
+		return s.needsOfBlocks(ev)
+	}
 	keys := []snapshot.Key{{Scope: sc.key}}
+	member := func(m readstate.MemberKey) {
+		keys = append(keys, snapshot.Key{Member: m}, snapshot.Key{Scope: sc.key, Member: m})
+	}
 	row := func(ids ...readstate.MemberID) {
 		for _, m := range s.names.memberKeys(ids) {
-			keys = append(keys, snapshot.Key{Scope: sc.key, Member: m})
+			member(m)
 		}
 	}
 	facts := func(list []MessageFacts) {
@@ -233,9 +307,9 @@ func (s *space) needs(sc *scope, ev Event) []snapshot.Key {
 			row(x.Author, x.NotifyPrincipal)
 			row(x.Mentions...)
 			row(x.Recipients...)
-			if m := sc.held.find(x.Revision); m != nil {
-				for _, k := range m.named {
-					keys = append(keys, snapshot.Key{Scope: sc.key, Member: k})
+			if m, ok := s.book.Entry(sc.key, x.Revision); ok {
+				for _, k := range m.Named {
+					member(k)
 				}
 			}
 		}
@@ -270,8 +344,9 @@ func (s *space) needs(sc *scope, ev Event) []snapshot.Key {
 	case MembershipChanged:
 		row(ev.Member)
 		if x, ok := s.book.Scope(sc.key); ok && x.Info.Parent != 0 {
-			keys = append(keys, snapshot.Key{Scope: x.Info.Parent},
-				snapshot.Key{Scope: x.Info.Parent, Member: s.names.MemberKey(ev.Member)})
+			parent := snapshot.Key{Scope: s.names.ScopeKey(x.Info.ParentID)}
+			keys = append(keys, parent,
+				snapshot.Key{Scope: parent.Scope, Member: s.names.MemberKey(ev.Member)})
 		}
 	case ScopeStateChanged:
 		if ev.Parent != "" {
@@ -337,6 +412,11 @@ func valid(ev Event) error {
 		revision = ev.Floor
 	case ScopeStateChanged:
 		revision = ev.Head
+	case BlocksChanged:
+		return validBlocks(ev)
+	}
+	if ev.place() == "" {
+		return fmt.Errorf("%w: no scope", ErrInvalid)
 	}
 	if member == "" {
 		return fmt.Errorf("%w: no member", ErrInvalid)

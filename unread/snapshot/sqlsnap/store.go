@@ -44,6 +44,7 @@ type Store struct {
 	upsert *sql.Stmt
 	first  *sql.Stmt
 	page   *sql.Stmt
+	begin  *sql.Stmt // the first page
 
 	mu   sync.Mutex
 	only map[int]*sql.Stmt // by the number of scopes asked for
@@ -120,7 +121,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		query string
 	}{
 		{&s.upsert, replace()}, {&s.first, insert() + " ON CONFLICT DO NOTHING"},
-		{&s.page, selectWhere("scope_id > ? ORDER BY scope_id LIMIT ?")},
+		{&s.page, selectWhere(following)}, {&s.begin, selectWhere(beginning)},
 	} {
 		stmt, err := s.db.PrepareContext(ctx, p.query) //nolint:sqlclosecheck // Close closes it
 		if err != nil {
@@ -135,7 +136,7 @@ func (s *Store) prepare(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errors.Join(s.upsert.Close(), s.first.Close(), s.page.Close())
+	err := errors.Join(s.upsert.Close(), s.first.Close(), s.page.Close(), s.begin.Close())
 	for _, p := range s.only {
 		err = errors.Join(err, p.Close())
 	}
@@ -182,7 +183,19 @@ func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("write snapshots: %w", err)
+	}
+	defer conn.Close()
+	if slices.ContainsFunc(rows, func(r snapshot.Row) bool { return r.Durable }) {
+		durable, err := s.durably(ctx, conn)
+		if err != nil {
+			return fmt.Errorf("write snapshots: %w", err)
+		}
+		defer durable()
+	}
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("write snapshots: %w", err)
 	}
@@ -204,6 +217,23 @@ func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) error {
 		return fmt.Errorf("write snapshots: %w", err)
 	}
 	return nil
+}
+
+// durably has the next commit reach the disk, and everything before it.
+func (s *Store) durably(ctx context.Context, conn *sql.Conn) (end func(), err error) {
+	set := func(ctx context.Context, mode string) error {
+		query := "PRAGMA synchronous = " + mode
+		s.observe(ctx, query)
+		_, err := conn.ExecContext(ctx, query)
+		return err
+	}
+	if err := set(ctx, "FULL"); err != nil {
+		return nil, err
+	}
+	return func() {
+		// What fails here leaves writes slower, and none less durable.
+		_ = set(context.WithoutCancel(ctx), "NORMAL")
+	}, nil
 }
 
 func values(r *snapshot.Row) []any {
@@ -247,6 +277,9 @@ const maxOnly = 512
 // Load implements snapshot.Store.
 func (s *Store) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, error) {
 	var rows []snapshot.Row
+	if q.First {
+		return s.loadFirst(ctx, &q)
+	}
 	if q.Only == nil {
 		err := s.load(ctx, &q, s.page, []any{id(q.After), int64(max(q.Limit, 0))}, &rows)
 		return rows, err
@@ -266,6 +299,24 @@ func (s *Store) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, err
 	}
 	return rows, nil
 }
+
+// loadFirst reads the first page and the row without a scope, which comes before all others.
+func (s *Store) loadFirst(ctx context.Context, q *snapshot.Query) ([]snapshot.Row, error) {
+	limit := max(q.Limit, 0)
+	var rows []snapshot.Row
+	if err := s.load(ctx, q, s.begin, []any{int64(limit) + 1}, &rows); err != nil {
+		return nil, err
+	}
+	if len(rows) > limit && rows[0].Scope != "" {
+		rows = rows[:limit]
+	}
+	return rows, nil
+}
+
+const (
+	beginning = "scope_id >= x'' ORDER BY scope_id LIMIT ?"
+	following = "scope_id > ? ORDER BY scope_id LIMIT ?"
+)
 
 func selectWhere(where string) string {
 	return "SELECT scope_id, task_snapshot_format_version, " + strings.Join(columns[keys:], ", ") +
@@ -293,8 +344,12 @@ func (s *Store) load(
 	ctx context.Context, q *snapshot.Query, p *sql.Stmt, args []any, into *[]snapshot.Row,
 ) error {
 	if s.probe != nil {
-		where := "scope_id > ? ORDER BY scope_id LIMIT ?"
-		if p != s.page {
+		where := following
+		switch p {
+		case s.page:
+		case s.begin:
+			where = beginning
+		default:
 			where = "scope_id IN (" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")"
 		}
 		s.probe(ctx, selectWhere(where))
