@@ -222,8 +222,8 @@ func (st *state) pairFor(e int32, x readstate.MemberKey) *pair {
 	if w == nil {
 		return nil // nothing that x wrote is above the row's point
 	}
-	pairs := append(st.blocked.pairs[e], pair{blocked: x, counts: w.zero()})
-	st.blocked.pairs[e] = pairs
+	st.blocked.pairs[e] = append(st.blocked.pairs[e], pair{blocked: x, counts: w.zero()})
+	pairs := st.blocked.pairs[e]
 	return &pairs[len(pairs)-1]
 }
 

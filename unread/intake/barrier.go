@@ -26,10 +26,11 @@ type Delivery struct {
 	Recipients []readstate.MemberID // people; nothing is kept for agents
 }
 
-// Barrier makes the unread of a delivery durable that was told before: once it returns nil, the rows
-// of its recipients survive a crash of the process and of the machine. It is for outboxes that may
-// wake agents, and call a delivery delivered, only then. It writes the rows of the recipients in the
-// scope and nothing else; what is dirty apart from them waits for the interval as ever. Until the delivery is taken in, and whenever the table does not take the rows, it fails
+// Barrier makes the unread of a delivery durable that was told before: once it returns nil, the
+// rows of its recipients survive a crash of the process and of the machine. It is for outboxes
+// that may wake agents, and call a delivery delivered, only then. It writes the rows of the
+// recipients in the scope and nothing else; what is dirty apart from them waits for the interval
+// as ever. Until the delivery is taken in, and whenever the table does not take the rows, it fails
 // with ErrDeferred and may be called again, any number of times.
 func (f *Intake) Barrier(ctx context.Context, id readstate.WorkspaceID, d Delivery) error {
 	if err := f.barrier(ctx, id, d); err != nil {

@@ -30,7 +30,7 @@ func (b *Book) Needs(events []readstate.Event) []Key {
 				continue
 			}
 			want(Key{Member: m})
-			if scope != 0 {
+			if _, whole := ev.(readstate.MemberEvent); scope != 0 && !whole {
 				want(Key{scope, m})
 			}
 		}

@@ -114,9 +114,9 @@ func (w *Flusher) flushBook(ctx context.Context, b *Book) error {
 
 // Barrier writes the given rows of members in one scope now, whether they are dirty or not, and
 // nothing else: what waits for the interval goes on waiting. Only a scope that the table does not
-// have yet goes with them, as it began. Once it returns nil, the rows survive a crash as they were when it was called, or newer.
-// It is for deliveries that may only then be called delivered, and waits for at most one write.
-// [ErrNotLoaded] asks for the rows to be fetched first.
+// have yet goes with them, as it began. Once it returns nil, the rows survive a crash as they were
+// when it was called, or newer. It is for deliveries that may only then be called delivered, and
+// waits for at most one write. [ErrNotLoaded] asks for the rows to be fetched first.
 func (w *Flusher) Barrier(
 	ctx context.Context, b *Book, scope readstate.ScopeKey, members []readstate.MemberKey,
 ) error {

@@ -175,7 +175,7 @@ func (b *Book) Pair(
 		has := slices.ContainsFunc(others, func(x readstate.MemberKey) bool {
 			return e.pairs.find(x) != nil
 		})
-		if e.row.Row.Serving != before || e.actsBehind != acts || !slices.Equal(was, e.pairs) {
+		if has || e.row.Row.Serving != before || e.actsBehind != acts || !slices.Equal(was, e.pairs) {
 			b.touch(&e.mark, Key{s, m})
 		}
 	}
@@ -189,14 +189,12 @@ func (b *Book) pairUp(
 	k := &e.row.Row
 	entries, ok := f.writtenBy(x, k.Point.Base(f.ranks.Floor), known.Entries, whole)
 	acts, sure := f.actedBy(x, k.Activity.Read, known.Activity, whole)
-	if v, err := f.values(&e.row); err == nil && v.Unread+v.Attention == 0 {
-		ok = true // nothing that counts is above the point, whoever wrote it
-	} else if !ok {
+	// Where nothing that counts is above the point, nothing is whoever wrote it.
+	v, err := f.values(&e.row)
+	if none := err == nil && v.Unread+v.Attention == 0; !ok && !none {
 		k.Serving = max(k.Serving, readstate.Behind)
 	}
-	if v, err := f.values(&e.row); err == nil && v.Activity == 0 {
-		sure = true
-	} else if !sure {
+	if none := err == nil && v.Activity == 0; !sure && !none {
 		e.actsBehind = true
 	}
 	if len(entries)+len(acts) == 0 && f.writers[x] == nil {

@@ -93,7 +93,8 @@ func (b *Book) recount(key Key, t *Truth) (v readstate.Values, err error) {
 	return v, nil
 }
 
-// Repair makes a row what the facts say, and the scope as far as the facts tell of it. Memory has to be read again afterwards. Facts that fail change nothing.
+// Repair makes a row what the facts say, and the scope as far as the facts tell of it. Memory has
+// to be read again afterwards. Facts that fail change nothing.
 func (b *Book) Repair(key Key, id readstate.MemberID, t Truth) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

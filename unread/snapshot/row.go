@@ -7,8 +7,8 @@ import (
 )
 
 // Row is one row of the snapshot table, column by column. A row whose Member is empty is the
-// scope's frontier, one whose Scope is empty is the member apart from any scope. Numbers are signed as the database has them, so that a damaged row can be
-// told from a sound one.
+// scope's frontier, one whose Scope is empty is the member apart from any scope. Numbers are
+// signed as the database has them, so that a damaged row can be told from a sound one.
 type Row struct {
 	Workspace readstate.WorkspaceID
 	Member    readstate.MemberID
