@@ -175,7 +175,7 @@ func (st *state) postBlocked(s int32, ev *readstate.MessageEvent) error {
 	if w == nil || err != nil {
 		return err
 	}
-	w.authorHead++ // numbered by whoever noted the writer
+	w.authorHead = w.next(w.authorHead, ev.AuthorRank)
 	if ev.Everyone {
 		w.setEveryone(readstate.EveryoneRevision{
 			Revision: ev.Revision, Principal: ev.Principal,
@@ -380,7 +380,7 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 		return err
 	}
 	if w != nil {
-		w.actorHead++
+		w.actorHead = w.next(w.actorHead, ev.ActorRank)
 	}
 	if e := st.entryByKey(s, ev.Actor); e != none {
 		f := st.rows.load(e)

@@ -101,6 +101,15 @@ func (w *blockedWriter) zero() readstate.Pair {
 	return readstate.Pair{AuthorAt: w.low, ActorAt: w.low}
 }
 
+// next is a head of the writer after an event: the rank in it, where ranks are facts. Whoever noted
+// the writer without facts numbers from low on, and knows no rank of what was before.
+func (w *blockedWriter) next(head, rank uint64) uint64 {
+	if w.low == 0 {
+		return rank
+	}
+	return head + 1
+}
+
 func (w *blockedWriter) clone() *blockedWriter {
 	c := *w
 	c.removed, c.everyone = slices.Clone(w.removed), slices.Clone(w.everyone)

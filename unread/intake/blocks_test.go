@@ -399,3 +399,26 @@ func TestBlockedMemberDamaged(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// What is known of a blocked member apart from scopes may be damaged: that they are blocked is not
+// forgotten, wherever they write for the first time.
+func TestBlockedPersonDamaged(t *testing.T) {
+	b := newBench(t, Config{})
+	b.tell(noise("c")...)
+	b.tell(room("d", "a", "b", "x")...)
+	b.tell(blocks("b", "x"))
+	b.store.tamper = func(r *snapshot.Row) {
+		if r.Scope == "" && r.Member == "x" {
+			r.Detail = "{"
+		}
+	}
+	b.restart()
+	b.counts("b", "d", readstate.Values{})
+	b.tell(msg("d", 1, "x"), msg("d", 2, "a"),
+		NonMessageActivityStored{Scope: "d", Seq: 1, Actor: "x", HighSignal: true})
+	b.counts("b", "d", readstate.Values{Unread: 1})
+	b.hides("x", "d", unread.Unavailable)
+	if s := b.f.Stats(); s.Books.Damaged == 0 || s.Failures+s.Runtime.Alarms > 0 {
+		t.Errorf("%+v", s)
+	}
+}

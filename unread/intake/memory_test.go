@@ -168,3 +168,66 @@ func TestHintAge(t *testing.T) {
 		t.Errorf("%d and %d members are remembered", n, len(h.known))
 	}
 }
+
+// A stream that comes back is told of everything that changed since, also of rows and scopes that
+// were let go meanwhile, and of blocks; and of nothing that did not change.
+func TestResumeAfterLettingGo(t *testing.T) {
+	cfg := Config{}
+	cfg.Limits.Scopes, cfg.Limits.Cached = 1, 1
+	b := newBench(t, cfg)
+	for _, s := range []readstate.ScopeID{"row", "scope", "edit", "still"} {
+		b.tell(room(s, "a", "b")...)
+		b.tell(msg(s, 1, "a"))
+	}
+	r := b.f.Runtime()
+	sum, err := r.Summary(t.Context(), space0, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.tell(ReadCursorAdvanced{Scope: "row", Member: "b", Revision: 1}, msg("scope", 2, "a"),
+		MessageEdited{Scope: "edit", Was: MessageFacts{Revision: 1, Author: "a"}, Mentions: []readstate.MemberID{"b"}})
+	letGo := func() {
+		t.Helper()
+		r.Forget(space0, "b")
+		b.flush()
+		for i := range 40 {
+			b.tell(append(room(scopeNo(i%4), "x"), msg(scopeNo(i%4), readstate.Revision(1+i/4), "x"))...)
+		}
+		if st := b.f.Stats().Books; st.Forgotten == 0 {
+			t.Fatalf("nothing was let go: %+v", st)
+		}
+		b.flush()
+	}
+	letGo()
+	changes, err := r.Changed(t.Context(), space0, "b", sum.LSN)
+	var told []string
+	for _, d := range changes.Deltas {
+		told = append(told, string(d.Scope))
+	}
+	slices.Sort(told)
+	if err != nil || changes.Whole || !slices.Equal(told, []string{"edit", "row", "scope"}) {
+		t.Errorf("told of %v, all %t, %v", told, changes.Whole, err)
+	}
+	b.tell(blocks("b", "x"))
+	letGo()
+	if again, err := r.Changed(t.Context(), space0, "b", changes.LSN); err != nil || !again.Whole {
+		t.Errorf("a block is told as %+v, %v", again, err)
+	}
+	// In the next process no position of this one is any good, whatever its clock says.
+	b.clock.Store(1)
+	b.restart()
+	if _, err := r.Summary(t.Context(), space0, "b"); err == nil {
+		t.Error("the memory of a crash answers")
+	}
+	r = b.f.Runtime()
+	now, err := r.Summary(t.Context(), space0, "b")
+	if err != nil || now.LSN >= changes.LSN {
+		t.Fatalf("%+v, %v", now, err)
+	}
+	if again, err := r.Changed(t.Context(), space0, "b", changes.LSN); err != nil || !again.Whole {
+		t.Errorf("a position ahead is told %+v, %v", again, err)
+	}
+	if again, err := r.Changed(t.Context(), space0, "b", now.LSN); err != nil || again.Whole || len(again.Deltas) > 0 {
+		t.Errorf("nothing is told as %+v, %v", again, err)
+	}
+}

@@ -80,6 +80,8 @@ func (s *space) tooFar(sc *scope, ev Event) bool {
 		to = max(ev.Revision, ev.Head)
 	case MembershipChanged:
 		to = ev.EffectiveFrom
+	case ScopeTrimmed:
+		to = ev.Floor
 	case ScopeStateChanged:
 		to = ev.Head
 	}

@@ -17,10 +17,16 @@ type crossing struct {
 // trimmed raises the floor and moves the rows that the trimmed entries name up to it.
 func (s *space) trimmed(sc *scope, ev ScopeTrimmed) {
 	at, _ := s.book.Scope(sc.key)
-	if ev.Floor <= at.Ranks.Floor || ev.Floor > at.Ranks.Head {
+	if ev.Floor <= at.Ranks.Floor {
 		s.intake.metrics.repeated.Add(1)
 		return
 	}
+	if ev.Floor > at.Ranks.Head {
+		s.intake.metrics.frontiers.Add(1)
+		s.commit(readstate.GapEvent{Scope: sc.key, Head: ev.Floor, Doubt: ev.Floor})
+		at, _ = s.book.Scope(sc.key)
+	}
+	seen := at.Ranks.Floor
 	moves := map[readstate.MemberKey]*crossing{}
 	replies := at.Ranks.Replies
 	var order []readstate.MemberKey
@@ -30,6 +36,9 @@ func (s *space) trimmed(sc *scope, ev ScopeTrimmed) {
 		live := !s.book.Removed(sc.key, x.Revision)
 		if x.Revision > ev.Floor || x.Revision <= at.Ranks.Floor {
 			continue
+		}
+		if x.Revision == seen+1 {
+			seen = x.Revision
 		}
 		if live && replies > 0 {
 			replies--
@@ -53,9 +62,17 @@ func (s *space) trimmed(sc *scope, ev ScopeTrimmed) {
 			}
 		}
 	}
-	events := []readstate.Event{readstate.FloorEvent{
+	var events []readstate.Event
+	if seen < ev.Floor {
+		// Something else was trimmed, of which nobody knows whose it was.
+		s.intake.metrics.frontiers.Add(1)
+		events = append(events, readstate.GapEvent{
+			Scope: sc.key, Head: at.Ranks.Head, Doubt: ev.Floor + 1,
+		})
+	}
+	events = append(events, readstate.FloorEvent{
 		Scope: sc.key, Floor: ev.Floor, Latest: at.Ranks.Latest, Replies: replies,
-	}}
+	})
 	for _, k := range order {
 		if moves[k].row.Row.Point.E < ev.Floor {
 			events = append(events, moves[k].moved(ev.Floor, at.Ranks.Head))

@@ -30,7 +30,7 @@ func (b *Book) Needs(events []readstate.Event) []Key {
 				continue
 			}
 			want(Key{Member: m})
-			if _, whole := ev.(readstate.MemberEvent); scope != 0 && !whole {
+			if scope != 0 {
 				want(Key{scope, m})
 			}
 		}

@@ -110,12 +110,14 @@ func (b *Book) applyFloor(
 	if err != nil {
 		return nil, err
 	}
-	if ev.Floor <= f.ranks.Floor || ev.Floor > f.ranks.Head {
+	k := &f.ranks
+	same := ev.Floor == k.Floor && ev.Latest == k.Latest && ev.Replies == k.Replies
+	if ev.Floor < k.Floor || ev.Floor > k.Head || same { // entries without a revision raise no floor
 		b.stats.Repeated++
 		return out, nil
 	}
-	f.ranks.Floor, f.ranks.LastLSN = ev.Floor, lsn
-	f.ranks.Replies, f.ranks.Latest = ev.Replies, ev.Latest
+	k.Floor, k.LastLSN, k.Replies, k.Latest = ev.Floor, lsn, ev.Replies, ev.Latest
+	f.floor = lsn
 	f.removed.trim(ev.Floor)
 	f.everyone.trimBelow(ev.Floor)
 	before := f.tail.size()
@@ -194,6 +196,14 @@ func (b *Book) applyMember(
 		b.put(key, e)
 	}
 	known := e.settled() && !e.absent && !e.broken && e.row.Row.Epoch == ev.Row.Epoch
+	if floor := f.ranks.Floor; f.floor == lsn && known &&
+		e.row.Row.Point.E < floor && ev.Row.Point.E >= floor {
+		f.lift(ev.Member, floor)
+	}
+	was := &e.row.Row
+	// The lists go down to where the row was, and those of the scope to where its tail begins.
+	listed := known && ev.Row.Point.E >= min(was.Point.E, f.tail.low) &&
+		ev.Row.Activity.Read >= min(was.Activity.Read, f.tail.lowSeq)
 	e.row, e.absent, e.broken, e.ifAbsent = ev.MemberRow, false, false, false
 	e.unpaired = false
 	e.row.Removed, e.row.Everyone = readstate.BlockBits{}, readstate.BlockBits{}
@@ -211,7 +221,7 @@ func (b *Book) applyMember(
 		e.row.StateLSN = lsn
 	}
 	if f.info.Type.Targeted() {
-		if e.got.moved(&e.row, &f.tail); known {
+		if e.got.moved(&e.row, &f.tail); listed {
 			e.got.apply(&e.row.Row)
 		}
 		e.got.check(&e.row)

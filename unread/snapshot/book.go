@@ -290,10 +290,16 @@ func (b *Book) shown(e *entry) readstate.MemberRow {
 	if e.owed || e.broken || p != nil && p.broken {
 		row.Row.Serving = readstate.Unusable
 	}
-	if f != nil {
-		base := row.Row.Point.Base(f.ranks.Floor)
-		row.Removed, row.Everyone = f.removed.at(base), f.everyone.at(base)
-		row.Pairs = b.pairRows(f, e, p)
+	if f == nil {
+		return row
+	}
+	base := row.Row.Point.Base(f.ranks.Floor)
+	row.Removed, row.Everyone = f.removed.at(base), f.everyone.at(base)
+	row.Pairs = b.pairRows(f, e, p)
+	if _, err := f.values(&row); err != nil && row.Row.Serving.Servable() {
+		b.stats.Contradictions++
+		e.row.Row.Serving = readstate.Behind // as it is in the table from the next change on
+		row.Row.Serving = readstate.Behind
 	}
 	return row
 }

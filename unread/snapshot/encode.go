@@ -70,6 +70,8 @@ type rowDetail struct {
 	Follow      uint8  `json:"follow,omitempty"`
 	ManualFrom  uint64 `json:"manualFrom,omitempty"`
 	Version     uint64 `json:"version,omitempty"`
+	// LSN is the commit that last changed the row, of the process that wrote it.
+	LSN readstate.LSN `json:"lsn,omitempty"`
 	// Behind says that the row is withheld until a cursor settles it.
 	Behind bool `json:"behind,omitempty"`
 	// ActsBehind says the same of an activity cursor.
@@ -137,6 +139,7 @@ type frontierDetail struct {
 	LatestAt  int64             `json:"latestAt,omitempty"`
 	ActiveAt  int64             `json:"activeAt,omitempty"`
 	Replies   uint64            `json:"replies,omitempty"`
+	LSN       readstate.LSN     `json:"lsn,omitempty"` // as in rowDetail
 	Removed   string            `json:"removed,omitempty"`
 	Everyone  string            `json:"everyone,omitempty"`
 	Since     uint64            `json:"since,omitempty"`
@@ -145,6 +148,8 @@ type frontierDetail struct {
 	// Missed are entries and activities that may be told yet, in scopes that count deliveries.
 	Missed     string `json:"missed,omitempty"`
 	MissedActs string `json:"missedActs,omitempty"`
+	// Lifted are members whose rows the floor passed, and that go to the table later.
+	Lifted []liftedDetail `json:"lifted,omitempty"`
 }
 
 func encodeJSON(v any) string {
@@ -286,7 +291,7 @@ func encodeMember(
 		},
 		Detail: encodeJSON(rowDetail{
 			Epoch: r.Epoch, ParentEpoch: r.ParentEpoch, Follow: uint8(r.Follow),
-			ManualFrom: uint64(r.Manual.From), Version: r.Manual.Version,
+			ManualFrom: uint64(r.Manual.From), Version: r.Manual.Version, LSN: e.row.StateLSN,
 			Behind: r.Serving == readstate.Behind, ActsBehind: e.actsBehind,
 			Unpaired: e.unpaired,
 			Pairs:    pairs,

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -265,14 +267,11 @@ func (b *Book) applyEdit(
 	if err != nil {
 		return nil, err
 	}
-	if ev.Revision > f.ranks.Head || ev.Revision != 0 && f.removed.has(ev.Revision) {
-		b.stats.Repeated++
+	if ev.Revision <= f.ranks.Floor || ev.Revision > f.ranks.Head || f.removed.has(ev.Revision) {
+		b.stats.Repeated++ // or of an entry that counts for nobody
 		return out, nil
 	}
 	f.ranks.LastLSN = lsn
-	if ev.Revision == 0 || ev.Revision <= f.ranks.Floor {
-		return append(out, ev), nil
-	}
 	author := ev.Author
 	parts, damaged, err := b.parts(
 		ev.Scope, author, ev.Principal, ev.NamedBefore, ev.NamedAfter, ev.Recipients)
@@ -312,7 +311,8 @@ func (b *Book) applyEdit(
 
 // rename notes whom an entry mentions now, and completes the event by what it was.
 func (b *Book) rename(f *frontier, ev *readstate.EditEvent) {
-	if ev.EveryoneBefore = f.everyone.has(ev.Revision); ev.EveryoneBefore != ev.EveryoneAfter {
+	ev.EveryoneBefore = f.everyone.has(ev.Revision)
+	if ev.EveryoneBefore != ev.EveryoneAfter || !slices.Equal(ev.NamedBefore, ev.NamedAfter) {
 		b.touch(&f.mark, Key{Scope: ev.Scope})
 	}
 	if ev.EveryoneAfter {

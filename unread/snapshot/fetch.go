@@ -139,6 +139,7 @@ func (b *Book) loadFrontiers(
 			b.stats.Damaged++
 			continue // rows of the scope are served from what they say themselves, or withheld
 		}
+		f.ranks.LastLSN = min(f.ranks.LastLSN, b.lsn) // the clock of an earlier process was ahead
 		if b.frontiers[f.info.Key] == nil {
 			b.addFrontier(f)
 		}

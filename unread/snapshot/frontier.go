@@ -26,6 +26,10 @@ type frontier struct {
 	// which nobody told although later ones are known: they may be told yet.
 	missed     revisions
 	missedActs revisions
+	// lifted are the members whose rows moved up to a floor, and how far. Until a row is written, the
+	// table may have the scope with that floor and the row from before it.
+	lifted map[readstate.MemberKey]readstate.Revision
+	floor  readstate.LSN // of the commit that raised the floor last
 	// birth is where the scope began; it is all that matters until the table has the scope.
 	birth  readstate.ScopeRanks
 	stored bool
@@ -79,7 +83,7 @@ func decodeFrontier(r *Row, names Names) (*frontier, error) {
 			Floor: readstate.Revision(r.Ranks.Floor), SignalHead: uint64(r.Ranks.SignalHead),
 			LatestActivity: readstate.Seq(r.ActivityAccounted),
 			Latest:         readstate.Latest{ID: d.Latest, At: d.LatestAt},
-			LastActivityAt: d.ActiveAt, Replies: d.Replies,
+			LastActivityAt: d.ActiveAt, Replies: d.Replies, LastLSN: d.LSN,
 		},
 		gens: r.Generations, since: readstate.Revision(d.Since), baselined: d.Baselined,
 	}
@@ -101,6 +105,9 @@ func decodeFrontier(r *Row, names Names) (*frontier, error) {
 	}
 	if err == nil {
 		f.writers, err = decodeWriters(d.Writers, names)
+	}
+	for _, x := range d.Lifted {
+		f.lift(names.MemberKey(x.ID), x.To)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -133,9 +140,10 @@ func encodeFrontier(f *frontier, names Names) Row {
 		Root: f.info.RootMessage, Shared: f.info.History == readstate.HistoryShared,
 		Tags: f.info.Tags, Active: f.info.Active, Thinking: f.info.Thinking,
 		Seq: k.LatestSeq, Latest: k.Latest.ID, LatestAt: k.Latest.At, ActiveAt: k.LastActivityAt,
-		Replies: k.Replies, Removed: f.removed.pack(), Everyone: f.everyone.pack(),
+		Replies: k.Replies, LSN: k.LastLSN, Removed: f.removed.pack(), Everyone: f.everyone.pack(),
 		Since: uint64(f.since), Baselined: f.baselined, Writers: encodeWriters(f.writers, names),
 		Missed: f.missed.pack(), MissedActs: f.missedActs.pack(),
+		Lifted: encodeLifted(f.lifted, names),
 	}
 	return Row{
 		Scope: f.info.ID, Notification: frontierLevel, Visibility: seen,
@@ -146,6 +154,30 @@ func encodeFrontier(f *frontier, names Names) Row {
 		},
 		Detail: encodeJSON(d),
 	}
+}
+
+// lift notes that the table may have a member's row from before a floor.
+func (f *frontier) lift(m readstate.MemberKey, to readstate.Revision) {
+	if f.lifted == nil {
+		f.lifted = map[readstate.MemberKey]readstate.Revision{}
+	}
+	f.lifted[m] = to
+}
+
+// liftedDetail is a member whose row was not written yet when its scope was.
+type liftedDetail struct {
+	ID readstate.MemberID `json:"id"`
+	To readstate.Revision `json:"to"`
+}
+
+func encodeLifted(
+	lifted map[readstate.MemberKey]readstate.Revision, names Names,
+) (out []liftedDetail) {
+	for m, to := range lifted {
+		out = append(out, liftedDetail{names.Member(m), to})
+	}
+	slices.SortFunc(out, func(a, b liftedDetail) int { return cmp.Compare(a.ID, b.ID) })
+	return out
 }
 
 // values evaluates a row. The error wraps readstate.ErrNegative when the row contradicts the

@@ -93,9 +93,10 @@ func (b *Book) addPerson(m readstate.MemberKey, r *Row) *person {
 	if r != nil {
 		if err := decodePerson(p, r, b.names); err != nil {
 			b.stats.Damaged++
-			*p = person{broken: true}
+			*p = person{broken: true, blocked: true} // as far as anybody knows
 		}
 	}
+	p.lsn = min(p.lsn, b.lsn)
 	b.people[m] = p
 	return p
 }
@@ -111,6 +112,7 @@ type personDetail struct {
 	Blocks     []readstate.MemberID `json:"blocks,omitempty"`
 	Blocked    bool                 `json:"blocked,omitempty"`
 	Generation int64                `json:"generation,omitempty"`
+	LSN        readstate.LSN        `json:"lsn,omitempty"` // as in rowDetail
 }
 
 func decodePerson(p *person, r *Row, names Names) error {
@@ -124,7 +126,7 @@ func decodePerson(p *person, r *Row, names Names) error {
 	if err := decodeJSON(r.Detail, &d); err != nil {
 		return err
 	}
-	p.blocked, p.order = d.Blocked, d.Generation
+	p.blocked, p.order, p.lsn = d.Blocked, d.Generation, d.LSN
 	for _, id := range d.Blocks {
 		if id == "" || id == r.Member {
 			return fmt.Errorf("%w: block of %q", ErrDamaged, id)
@@ -137,7 +139,7 @@ func decodePerson(p *person, r *Row, names Names) error {
 }
 
 func encodePerson(id readstate.MemberID, p *person, names Names) Row {
-	d := personDetail{Blocked: p.blocked, Generation: p.order}
+	d := personDetail{Blocked: p.blocked, Generation: p.order, LSN: p.lsn}
 	for _, x := range p.blocks {
 		d.Blocks = append(d.Blocks, names.Member(x))
 	}

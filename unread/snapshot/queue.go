@@ -307,6 +307,9 @@ func (b *Book) Done(batch Batch) {
 			continue
 		}
 		m.dirty, m.since = false, 0
+		if f := b.frontiers[key.Scope]; f != nil {
+			delete(f.lifted, key.Member)
+		}
 		if key.Member != 0 {
 			b.retire(key, m)
 		}

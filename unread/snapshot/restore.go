@@ -33,7 +33,9 @@ func (b *Book) restore(key Key, r *Row) *entry {
 	}}
 	var err error
 	e.row.Row, e.row.Writer, err = decodeMember(r)
-	if err == nil {
+	// The row is from before the floor, and what it counts may lie below: a crash came in between.
+	stale := r.Ranks != nil && e.row.Row.Point.E < f.lifted[key.Member]
+	if err == nil && !stale {
 		err = b.point(f, r, &e.row)
 	}
 	var d rowDetail
@@ -47,10 +49,10 @@ func (b *Book) restore(key Key, r *Row) *entry {
 		err = e.restoreDeliveries(f, r, &d)
 	}
 	if err == nil {
-		e.actsBehind = d.ActsBehind
+		e.actsBehind, e.row.StateLSN = d.ActsBehind, min(d.LSN, b.lsn)
 		e.gens, e.unpaired = r.Generations, d.Unpaired || r.Ranks == nil || f.assumed
 		base := e.row.Row.Point.Base(f.ranks.Floor)
-		if d.Behind || r.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
+		if d.Behind || stale || r.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
 			e.row.Row.Serving = readstate.Behind // the facts went where the ranks could not follow
 		}
 		return e

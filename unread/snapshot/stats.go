@@ -10,7 +10,7 @@ type Stats struct {
 	Owed           int // changed rows that the budget refused, withheld until there is room
 	OldestDirty    int64
 	Refused        uint64 // times the budget refused a row
-	Repeated       uint64 // events that were told before
+	Repeated       uint64 // events that told nothing new
 	Lost           uint64 // entries nobody told of
 	Gaps           uint64 // times that was found
 	First          uint64 // first rows of members of rosters
