@@ -125,13 +125,21 @@ func (b *Book) Take(limit int) Batch {
 		}
 	}
 	for i, next := range later {
-		first, ok := b.before(next.key) // what they waited for may be in this batch
-		if batch.size() >= limit || ok && !b.admit(&batch, limit, next, first) {
+		if b.waits(next) == nil {
+			continue // it went with something else
+		}
+		first, ok := b.before(next.key) // what it waited for may be in this batch
+		if batch.size() >= limit {
 			b.queue = append(b.queue, later[i:]...)
 			break
 		}
 		if !ok {
 			b.queue = append(b.queue, next)
+			continue
+		}
+		if !b.admit(&batch, limit, next, first) {
+			b.queue = append(b.queue, later[i+1:]...)
+			break
 		}
 	}
 	b.encode(&batch)
@@ -170,31 +178,38 @@ func (b *Book) unborn(batch *Batch, key Key) []readstate.ScopeKey {
 // before lists the dirty rows that have to be in the table no later than the given one, those of
 // them that are on their way left out. It is false where that takes another batch.
 func (b *Book) before(key Key) (first []Key, ok bool) {
-	waiting := func(k Key) bool {
-		m := b.markOf(k)
-		return m != nil && (m.dirty || m.owed) && !m.flying
-	}
 	targeted := key.Scope != 0 && b.frontiers[key.Scope].info.Type.Targeted()
 	switch {
 	case key.Member == 0:
 		return nil, !targeted || b.waitingIn[key.Scope] == 0
 	case key.Scope != 0:
-		if k := (Key{Scope: key.Scope}); !targeted && waiting(k) {
+		if k := (Key{Scope: key.Scope}); !targeted && b.waiting(k) {
 			first = append(first, k)
 		}
 		return first, true
 	}
-	for _, s := range b.byMember[key.Member] {
-		if waiting(Key{s, key.Member}) {
-			return nil, false
+	// Members may block each other: all of them go together, and after the rows of all of them.
+	seen := map[readstate.MemberKey]bool{key.Member: true}
+	for at := []Key{key}; len(at) > 0; at = at[1:] {
+		for _, s := range b.byMember[at[0].Member] {
+			if b.waiting(Key{s, at[0].Member}) {
+				return nil, false
+			}
 		}
-	}
-	for _, x := range b.people[key.Member].blocks {
-		if k := (Key{Member: x}); waiting(k) {
-			first = append(first, k)
+		for _, x := range b.people[at[0].Member].blocks {
+			if k := (Key{Member: x}); !seen[x] && b.waiting(k) {
+				seen[x] = true
+				at, first = append(at, k), append(first, k)
+			}
 		}
 	}
 	return first, true
+}
+
+// waiting reports that a row is dirty, or owed, and not on its way.
+func (b *Book) waiting(k Key) bool {
+	m := b.markOf(k)
+	return m != nil && (m.dirty || m.owed) && !m.flying
 }
 
 // board takes rows out of the queue for a batch.

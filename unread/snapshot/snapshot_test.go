@@ -286,3 +286,58 @@ func TestDeliveryLists(t *testing.T) {
 		t.Error("damage was accepted")
 	}
 }
+
+// Members who block each other go to the table together and after all of their rows, wherever their
+// places in the queue are; every row goes once, and nothing is left behind.
+func TestMutualBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for round := range 200 {
+		b := filled(t, readstate.Channel, 4, Limits{Backlog: 99, Cached: 99, HeldTotal: 9})
+		touch := func() {
+			if m := readstate.MemberKey(1 + rng.IntN(4)); rng.IntN(2) == 0 {
+				join(t, b, m)
+			}
+		}
+		for _, x := range rng.Perm(4) {
+			touch()
+			m, o := readstate.MemberKey(x+1), readstate.MemberKey((x+1)%4+1)
+			if err := b.Blocking(m, []readstate.MemberKey{o}); err != nil {
+				t.Fatal(err)
+			}
+			touch()
+			apply(t, b, readstate.BlockEvent{Member: m, Other: o, Blocked: true})
+			if rng.IntN(3) == 0 {
+				b.Done(b.Take(1 + rng.IntN(3)))
+			}
+		}
+		at := map[string]int{}
+		for order := 0; b.Backlog() > 0; order++ {
+			waiting := b.Backlog()
+			batch := b.Take(5)
+			if b.Done(batch); len(batch.Rows) == 0 || b.Backlog() != waiting-len(batch.Rows) {
+				t.Fatalf("round %d: %d rows of %d are written, %d wait", round, len(batch.Rows), waiting, b.Backlog())
+			}
+			for _, key := range said(batch) {
+				if _, again := at[key]; again {
+					t.Errorf("round %d: %s is written twice", round, key)
+				}
+				at[key] = order
+			}
+		}
+		if b.Backlog() != 0 || len(b.waitingIn) > 0 {
+			t.Fatalf("round %d: %d rows wait for ever", round, b.Backlog())
+		}
+		for m := readstate.MemberKey(1); m <= 4; m++ {
+			if b.people[m].dirty || b.rows[Key{7, m}].dirty {
+				t.Errorf("round %d: %d is not written", round, m)
+			}
+			own, ok := at[fmt.Sprint(m, "/")]
+			if row := at[fmt.Sprint(m, "/7")]; ok && row > own {
+				t.Errorf("round %d: %d goes before its row: %v", round, m, at)
+			}
+			if other, has := at[fmt.Sprint(m%4+1, "/")]; ok && has && other > own {
+				t.Errorf("round %d: %d goes before the one it blocks: %v", round, m, at)
+			}
+		}
+	}
+}
