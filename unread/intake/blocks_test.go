@@ -422,3 +422,30 @@ func TestBlockedPersonDamaged(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// Nothing is unread where all that is there was written by oneself, or by others on one's behalf. What
+// the blocked one of these wrote has to be known all the same; the rows of oneself alone have not.
+func TestBlocksOnOnesBehalf(t *testing.T) {
+	b := newBench(t, Config{})
+	for _, s := range []readstate.ScopeID{"own", "behalf"} {
+		b.tell(room(s, "a", "b", "x")...)
+		b.tell(msg(s, 1, "x"), ReadCursorAdvanced{Scope: s, Member: "b", Revision: 1}, msg(s, 2, "b"))
+	}
+	b.tell(blocks("a", "x")) // so that x is noted
+	b.tell(MessageStored{Scope: "behalf", Seq: 3, Revision: 3, Author: "x", NotifyPrincipal: "b"},
+		msg("own", 3, "x"), MessageRewound{Scope: "own", Removed: []MessageFacts{{Seq: 3, Revision: 3, Author: "x"}}})
+	b.restart()
+	b.counts("b", "own", readstate.Values{})
+	b.counts("b", "behalf", readstate.Values{})
+	b.tell(blocks("b", "x"))
+	b.counts("b", "own", readstate.Values{})
+	b.hides("b", "behalf", unread.Stale)
+	b.tell(ReadCursorAdvanced{Scope: "behalf", Member: "b", Revision: 3, Head: 3})
+	for _, s := range []readstate.ScopeID{"own", "behalf"} {
+		b.tell(msg(s, 4, "x"), msg(s, 5, "a"))
+		b.counts("b", s, readstate.Values{Unread: 1})
+	}
+	if s := b.f.Stats(); s.Failures+s.Runtime.Alarms+s.Books.Damaged+s.Books.Contradictions > 0 {
+		t.Errorf("%+v", s)
+	}
+}

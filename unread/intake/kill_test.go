@@ -146,7 +146,11 @@ func (v *hand) work(ctx context.Context) error {
 				MembershipChanged{Scope: "c", Member: m, Joined: true})
 		}
 	}
-	if err := v.in.Tell(space0, events...); err != nil {
+	err := v.in.Tell(space0, events...)
+	if err == nil {
+		err = v.in.Settle(ctx, space0) // memberships are told once only
+	}
+	if err != nil {
 		return err
 	}
 	if err := v.in.Flush(ctx); err != nil {

@@ -141,3 +141,30 @@ func TestWrongFacts(t *testing.T) {
 		t.Errorf("%d alarms, %+v", alarms, s)
 	}
 }
+
+// A row that an event took below zero is withheld, over restarts too, until a cursor settles it; it is
+// not taken for damage.
+func TestContradictedRowComesBack(t *testing.T) {
+	b := newBench(t, Config{})
+	b.tell(room("c", "a", "b")...)
+	b.tell(append(said("c", 0, "b", "b"),
+		MessageRewound{Scope: "c", Removed: []MessageFacts{{Seq: 1, Revision: 1, Author: "b"}}})...)
+	b.restart() // nobody holds the second message now
+	b.shows("b", "c", 0, unread.SnapshotServing)
+	b.tell(MessageEdited{Scope: "c", Was: MessageFacts{Revision: 2, Author: "a", Mentions: []readstate.MemberID{"b"}}})
+	b.hides("b", "c", unread.Stale)
+	if s := b.f.Stats(); s.Books.Contradictions != 1 {
+		t.Errorf("%+v", s.Books)
+	}
+	b.restart()
+	b.hides("b", "c", unread.Stale)
+	b.tell(said("c", 2, "b", "a")...)
+	b.restart()
+	b.hides("b", "c", unread.Stale)
+	b.tell(ReadCursorAdvanced{Scope: "c", Member: "b", Revision: 4, Head: 4})
+	b.tell(said("c", 4, "b", "a")...)
+	b.shows("b", "c", 1, unread.Ready)
+	if s := b.f.Stats(); s.Failures+s.Runtime.Alarms+s.Books.Damaged > 0 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -189,9 +189,8 @@ func (b *Book) pairUp(
 	k := &e.row.Row
 	entries, ok := f.writtenBy(x, k.Point.Base(f.ranks.Floor), known.Entries, whole)
 	acts, sure := f.actedBy(x, k.Activity.Read, known.Activity, whole)
-	// Where nothing that counts is above the point, nothing is whoever wrote it.
 	v, err := f.values(&e.row)
-	if none := err == nil && v.Unread+v.Attention == 0; !ok && !none {
+	if !ok && (err != nil || !f.silent(&e.row, v)) {
 		k.Serving = max(k.Serving, readstate.Behind)
 	}
 	if none := err == nil && v.Activity == 0; !sure && !none {
@@ -204,7 +203,9 @@ func (b *Book) pairUp(
 	w, told := b.note(f, x)
 	before := w.posts.set.above(0) + w.acts.set.above(0)
 	for i := range entries {
-		b.recall(w, &entries[i])
+		if !entries[i].Removed { // others who block x may not know of it, and need not
+			b.recall(w, &entries[i])
+		}
 	}
 	for i := range acts {
 		w.acts.recall(readstate.Revision(acts[i].Seq))
@@ -215,6 +216,13 @@ func (b *Book) pairUp(
 		out = append(out, readstate.WriterEvent{Scope: f.info.Key, Other: f.record(x)})
 	}
 	return out
+}
+
+// silent reports that nobody else wrote anything above the row's point that is still there: nothing
+// counts, and nothing was written on the member's behalf, which does not count either.
+func (f *frontier) silent(row *readstate.MemberRow, v readstate.Values) bool {
+	return v.Unread+v.Attention == 0 && (f.info.Type.Targeted() ||
+		row.Row.Point.PrincipalRank == row.Writer.PrincipalHead)
 }
 
 // countPair counts what touches a member among what x wrote and did above the member's point.
@@ -253,7 +261,7 @@ func (b *Book) firstPairs(e *entry) {
 		entries, all := f.writtenBy(x, e.row.Row.Point.Base(f.ranks.Floor), nil, false)
 		acts, sure := f.actedBy(x, e.row.Row.Activity.Read, nil, false)
 		lacks := f.writers[x] == nil
-		if v.Unread+v.Attention > 0 && (!all || lacks && len(entries) > 0) {
+		if !f.silent(&e.row, v) && (!all || lacks && len(entries) > 0) {
 			e.row.Row.Serving = max(e.row.Row.Serving, readstate.Behind)
 			entries = nil
 		}

@@ -31,16 +31,15 @@ func (b *Book) restore(key Key, r *Row) *entry {
 	e := &entry{row: readstate.MemberRow{
 		Scope: key.Scope, Member: key.Member, MemberID: r.Member,
 	}}
-	var err error
-	e.row.Row, e.row.Writer, err = decodeMember(r)
-	// The row is from before the floor, and what it counts may lie below: a crash came in between.
-	stale := r.Ranks != nil && e.row.Row.Point.E < f.lifted[key.Member]
-	if err == nil && !stale {
-		err = b.point(f, r, &e.row)
-	}
 	var d rowDetail
-	if err == nil {
+	var err error
+	if e.row.Row, e.row.Writer, err = decodeMember(r); err == nil {
 		err = decodeJSON(r.Detail, &d)
+	}
+	// The row is from before the floor, and what it counts may lie below: a crash came in between.
+	behind := d.Behind || r.Ranks != nil && e.row.Row.Point.E < f.lifted[key.Member]
+	if err == nil && !behind { // what is withheld may contradict itself
+		err = b.point(f, r, &e.row)
 	}
 	if err == nil {
 		e.pairs, err = decodePairs(d.Pairs, b.names)
@@ -52,7 +51,7 @@ func (b *Book) restore(key Key, r *Row) *entry {
 		e.actsBehind, e.row.StateLSN = d.ActsBehind, min(d.LSN, b.lsn)
 		e.gens, e.unpaired = r.Generations, d.Unpaired || r.Ranks == nil || f.assumed
 		base := e.row.Row.Point.Base(f.ranks.Floor)
-		if d.Behind || stale || r.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
+		if behind || r.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
 			e.row.Row.Serving = readstate.Behind // the facts went where the ranks could not follow
 		}
 		return e
