@@ -77,6 +77,7 @@ func (l *ledger) of(m model.MemberID, s model.ScopeID) MemberFacts {
 
 // Whatever crashes left behind, a repair makes exactly what the facts say of it, and everything goes
 // on from there.
+// covers: RT-358 RT-476
 func TestRepairs(t *testing.T) {
 	seeds := 12
 	if testing.Short() {
@@ -192,7 +193,7 @@ func small(t *testing.T) (*teller, []Event) {
 
 // A repair that fails is counted, names whom it failed for, and changes nothing. It is asked for by
 // name and within bounds, and nothing else ever asks.
-// covers: RT-430
+// covers: RT-430 RT-359 RT-360
 func TestFailedRepairs(t *testing.T) {
 	x, events := small(t)
 	l := &ledger{world: x.world}

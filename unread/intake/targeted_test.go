@@ -70,6 +70,61 @@ func TestBarrierIsTargeted(t *testing.T) {
 	b.counts("x", "t", readstate.Values{Unread: 1})
 }
 
+// An outbox that goes by its barrier wakes nobody, and calls nothing delivered, before exactly the rows
+// of the recipients are in the table, for messages and activities alike.
+// covers: RT-468
+func TestBarrierComesFirst(t *testing.T) {
+	for _, what := range []string{"message", "activity"} {
+		t.Run(what, func(t *testing.T) {
+			b := newBench(t, Config{})
+			b.tell(job("t", "b", "x", "y")...)
+			b.flush()
+			to := []readstate.MemberID{"b", "x"}
+			d, want := Delivery{Scope: "t", Revision: 1, Recipients: to}, int64(1)
+			if ev := delivered("t", 1, to...); what == "message" {
+				b.tell(ev)
+			} else {
+				d.Revision, d.Activity, want = 0, 1, 0
+				b.tell(NonMessageActivityStored{Scope: "t", Seq: 1, Actor: "a", HighSignal: true, Recipients: to})
+			}
+			b.tell(ManualUnreadSet{Scope: "t", Member: "y"})
+			b.store.written()
+			woken := 0
+			try := func() {
+				if b.f.Barrier(t.Context(), space0, d) != nil {
+					return
+				}
+				woken++ // from here on the delivery may be seen
+				for _, m := range []readstate.MemberID{"b", "x", "y"} {
+					rows, err := b.store.Store.Load(t.Context(), snapshot.Query{
+						Workspace: space0, Member: m, Only: []readstate.ScopeID{"t"}, Limit: 1,
+					})
+					if err != nil || len(rows) != 1 {
+						t.Fatalf("%d rows of %s, %v", len(rows), m, err)
+					}
+					r, is := rows[0], m != "y"
+					if is && (r.MessageUnread != want || r.ActivityUnread != 1-want) ||
+						!is && r.MessageUnread+r.ActivityUnread+r.ManualUnread != 0 {
+						t.Errorf("the table says of %s: %+v", m, r)
+					}
+				}
+			}
+			b.store.fail(true)
+			if try(); woken != 0 {
+				t.Error("somebody was woken although nothing was written")
+			}
+			b.store.fail(false)
+			b.store.written()
+			if try(); woken != 1 {
+				t.Error("nobody was woken")
+			}
+			if rows := b.store.written(); len(rows) != len(to) {
+				t.Errorf("%d rows were written", len(rows))
+			}
+		})
+	}
+}
+
 // A barrier mends nothing: what a crash took from a recipient stays missing.
 // covers: RT-221
 func TestBarrierMendsNothing(t *testing.T) {
