@@ -354,7 +354,7 @@ func crashes(t *testing.T, seed uint64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 8))
 	mix := model.FullMix().Without(
-		model.StepRunState, model.StepRunEnds, model.StepMerge, model.StepFork, model.StepTrim)
+		model.StepRunState, model.StepRunEnds, model.StepMerge, model.StepFork)
 	mix.Sessions, mix.Tasks = false, false
 	cfg := Config{Limits: snapshot.Limits{Held: []int{3, 1000}[rng.IntN(2)]}}
 	cfg.Limits.Cached, cfg.Limits.Scopes = 3, 3
