@@ -417,6 +417,8 @@ func TestBlockedPersonDamaged(t *testing.T) {
 	b.tell(msg("d", 1, "x"), msg("d", 2, "a"),
 		NonMessageActivityStored{Scope: "d", Seq: 1, Actor: "x", HighSignal: true})
 	b.counts("b", "d", readstate.Values{Unread: 1})
+	b.f.Runtime().Forget(space0, "b")
+	b.counts("b", "d", readstate.Values{Unread: 1})
 	b.hides("x", "d", unread.Unavailable)
 	if s := b.f.Stats(); s.Books.Damaged == 0 || s.Failures+s.Runtime.Alarms > 0 {
 		t.Errorf("%+v", s)

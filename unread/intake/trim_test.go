@@ -95,8 +95,12 @@ func TestPartialTrims(t *testing.T) {
 	b.tell(ScopeTrimmed{Scope: "c", Floor: 3}) // an older one
 	b.shows("ahead", "c", 1, unread.Ready)
 	b.tell(ScopeTrimmed{Scope: "c", Floor: 8})
-	b.tell(said("c", 8, "a")...)
 	b.hides("ahead", "c", unread.Stale)
+	sp := b.f.all()[0]
+	if at, _ := sp.book.Scope(sp.names.ScopeKey("c")); at.Ranks.Floor != 8 || at.Ranks.Head != 8 {
+		t.Errorf("the scope stands at %+v", at.Ranks)
+	}
+	b.tell(said("c", 8, "a")...)
 	for _, m := range []readstate.MemberID{"b", "ahead"} {
 		b.tell(ReadCursorAdvanced{Scope: "c", Member: m, Revision: 9, Head: 9})
 	}
