@@ -99,6 +99,11 @@ func All() []Setting {
 	return all
 }
 
+// OfSnapshotMode reports a setting that does nothing where the facts are kept, too.
+func (s *Setting) OfSnapshotMode() bool {
+	return slices.ContainsFunc(snapshots, func(x Setting) bool { return x.Name == s.Name })
+}
+
 const ours = "TIDEMARK_"
 
 // Flag is the setting's name on a command line, without the dashes before it.
