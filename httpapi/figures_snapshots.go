@@ -54,8 +54,8 @@ var tableFigures = []figure{
 		counter, func(r *reading) float64 { return float64(r.intake.Books.Damaged) }),
 	describeFigure("tidemark_snapshot_lost_entries_total", "Entries of scopes nobody told of.", counter,
 		func(r *reading) float64 { return float64(r.intake.Books.Lost) }),
-	describeFigure("tidemark_snapshot_contradictions_total", "Rows withheld because an event took "+
-		"back what they never had.", counter,
+	describeFigure("tidemark_snapshot_contradictions_total", "Rows withheld because they and "+
+		"what was told contradict each other.", counter,
 		func(r *reading) float64 { return float64(r.intake.Books.Contradictions) }),
 }
 

@@ -74,6 +74,6 @@
 //   - The source knows no such member: ErrNoMember.
 //   - The ring lost what a page needs: the page is thrown away and read again.
 //   - Events contradict memory, or a count falls below zero: nothing is clamped. The workspace's
-//     memory is dropped (ErrInvariant, Stats.Alarms) and read again.
+//     memory is dropped (ErrInvariant, Stats.Alarms) and read again. A hint that does is withheld.
 //   - A budget refuses: ErrBudget and Unavailable, never an estimate.
 package unread

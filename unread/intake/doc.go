@@ -56,6 +56,7 @@
 //  5. Tell whom a member blocks as a complete list, with what the newly blocked wrote above the
 //     member's cursors where that is at hand ([BlocksChanged]).
 //  6. Call nothing delivered before its barrier has passed; tell it again, and ask again, until then.
+//     Tell who is in the scope before: a recipient of whom nothing is known has no row to be written.
 //  7. Own a workspace in one process at a time.
 //
 // # Failures

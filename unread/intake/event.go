@@ -69,7 +69,8 @@ type MessageEdited struct {
 }
 
 // ScopeTrimmed drops the oldest entries for good. Trimmed holds every entry with a revision above
-// the old floor, up to the new one, ascending.
+// the old floor, up to the new one, ascending. Where it does not, rows that are exact and reach below
+// the floor are withheld until a cursor settles them.
 type ScopeTrimmed struct {
 	Scope   readstate.ScopeID
 	Floor   readstate.Revision

@@ -50,6 +50,10 @@
 //   - No row is in the table ahead of its scope, and no block without what it needs; where deliveries
 //     count, no scope is ahead of its rows. A crash between two batches leaves rows that can be shown.
 //   - An event that was told before changes nothing and makes nothing dirty.
+//   - Rows that a trim moved may go to the table after the floor: the scope names them until they do,
+//     and after a crash the older ones are withheld.
+//   - Rows, scopes and members keep the commit that last changed them, so that a stream is told of
+//     everything since, whatever was let go meanwhile.
 //   - A page stands at the LSN of the book at the moment it is made.
 //   - Entries that nobody told of count for nobody, and rows that were exact and count from below
 //     them are withheld.
@@ -59,8 +63,9 @@
 //
 // # Duties of the caller
 //
-//  1. Call Fetch for what Needs names before Apply; apply one commit at a time; Trim in between, when
-//     nothing relies on what was fetched.
+//  1. Call Fetch for what Needs names before Apply; apply one commit at a time and whole, since rows
+//     that are read in the middle of one look broken; Trim in between, when nothing relies on what was
+//     fetched.
 //  2. Hand what Apply returns to memory, under the same LSN, before anything else.
 //  3. Apply a commit, if need be without events, when Restored says that rows may be shown again.
 //  4. Before a block is applied: Blocking, then Pair for every row of the member, then the event.

@@ -15,7 +15,7 @@ type Stats struct {
 	Gaps           uint64 // times that was found
 	First          uint64 // first rows of members of rosters
 	Damaged        uint64 // rows of the table that were not usable
-	Contradictions uint64 // rows withheld because an event took back what they never had
+	Contradictions uint64 // rows withheld because they and what was told contradict each other
 	Forgotten      uint64 // scopes let go
 	CutTails       uint64 // scopes whose newest entries were let go
 }
