@@ -61,7 +61,10 @@ func findScope(
 ) (facts.ScopeRow, error) {
 	s, ok, err := view.Scope(ctx, w, id)
 	if err == nil && !ok {
-		err = fmt.Errorf("scope %q: %w", id, facts.ErrNotFound)
+		err = facts.UnknownScope(id)
+	}
+	if err == nil && s.Info.Type == readstate.Session {
+		err = facts.Replaced(ctx, view, &s)
 	}
 	return s, err
 }

@@ -24,19 +24,20 @@ func newFeeds() *feeds {
 // Feed delivers the message changes of some scopes, in commit order. It is safe for concurrent
 // use; Close it when done.
 type Feed struct {
-	owner *feeds
+	feeds *feeds
 	w     readstate.WorkspaceID
 	ready chan struct{}
 
 	mu      sync.Mutex
 	scopes  map[readstate.ScopeID]struct{}
+	owner   readstate.MemberID // whose sessions are watched, all of them; empty for none
 	backlog []facts.MessageChange
 	lost    bool
 }
 
 func (f *feeds) open(w readstate.WorkspaceID) *Feed {
 	feed := &Feed{
-		owner: f, w: w, ready: make(chan struct{}, 1), scopes: map[readstate.ScopeID]struct{}{},
+		feeds: f, w: w, ready: make(chan struct{}, 1), scopes: map[readstate.ScopeID]struct{}{},
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +70,7 @@ func (f *Feed) offer(changes []facts.MessageChange) {
 	defer f.mu.Unlock()
 	news := false
 	for _, c := range changes {
-		if _, ok := f.scopes[c.ScopeID]; !ok {
+		if !f.watches(c.ScopeID) {
 			continue
 		}
 		news = true
@@ -84,6 +85,22 @@ func (f *Feed) offer(changes []facts.MessageChange) {
 		default:
 		}
 	}
+}
+
+// watches reports that the feed has the changes of a scope. Under the lock.
+func (f *Feed) watches(s readstate.ScopeID) bool {
+	if _, ok := f.scopes[s]; ok || f.owner == "" {
+		return ok
+	}
+	owner, _, ok := facts.SessionOf(s)
+	return ok && owner == f.owner
+}
+
+// SubscribeSessions adds all sessions of a member, those to come included.
+func (f *Feed) SubscribeSessions(owner readstate.MemberID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owner = owner
 }
 
 // Subscribe adds scopes to the feed. Whether the reader may see them is the caller's to check,
@@ -126,10 +143,10 @@ func (f *Feed) Next() (changes []facts.MessageChange, lost bool) {
 
 // Close ends the feed.
 func (f *Feed) Close() {
-	f.owner.mu.Lock()
-	defer f.owner.mu.Unlock()
-	delete(f.owner.all[f.w], f)
-	if len(f.owner.all[f.w]) == 0 {
-		delete(f.owner.all, f.w)
+	f.feeds.mu.Lock()
+	defer f.feeds.mu.Unlock()
+	delete(f.feeds.all[f.w], f)
+	if len(f.feeds.all[f.w]) == 0 {
+		delete(f.feeds.all, f.w)
 	}
 }

@@ -100,6 +100,27 @@ func (l *Lane) RecordActivity(
 	return do[ActivityReceipt](ctx, l, w, &recordActivity{RecordActivity: op})
 }
 
+// PutSession changes or makes a session.
+func (l *Lane) PutSession(
+	ctx context.Context, w readstate.WorkspaceID, op PutSession,
+) (SessionReceipt, error) {
+	return do[SessionReceipt](ctx, l, w, &putSession{PutSession: op})
+}
+
+// ForkSession copies a session.
+func (l *Lane) ForkSession(
+	ctx context.Context, w readstate.WorkspaceID, op ForkSession,
+) (SessionReceipt, error) {
+	return do[SessionReceipt](ctx, l, w, &forkSession{ForkSession: op})
+}
+
+// MergeSession appends a session to another and retires it.
+func (l *Lane) MergeSession(
+	ctx context.Context, w readstate.WorkspaceID, op MergeSession,
+) (SessionReceipt, error) {
+	return do[SessionReceipt](ctx, l, w, &mergeSession{MergeSession: op})
+}
+
 // PutTask changes the facts of a task.
 func (l *Lane) PutTask(ctx context.Context, w readstate.WorkspaceID, op PutTask) (TaskReceipt, error) {
 	return do[TaskReceipt](ctx, l, w, &putTask{PutTask: op})

@@ -46,8 +46,14 @@ func (g *group) appendEntry(
 		PrincipalRank: row.PrincipalRank, Named: slices.Clone(row.Named),
 		Recipients: slices.Clone(row.Recipients), Everyone: row.Everyone,
 	})
-	if err := g.announce(ctx, w, s, MessageAdded, stored); err != nil || !readable {
+	if err := g.announce(ctx, w, s, MessageAdded, stored); err != nil {
 		return stored, err
+	}
+	if s.Info.Type == readstate.Session {
+		return stored, g.talkSession(ctx, s.Info.Key)
+	}
+	if !readable {
+		return stored, nil
 	}
 	switch s.Info.Type {
 	case readstate.Task:
@@ -90,7 +96,7 @@ func (g *group) countPosted(ctx context.Context, s ScopeRow, row *MessageRow) er
 	for _, c := range row.concerned() {
 		key := RowKey{row.Scope, c.member}
 		if c.role.Named && (!t.Targeted() || c.role.Recipient) {
-			g.putMention(row, c, true)
+			g.putMention(s.Info.Type, row, c, true)
 		}
 		if c.role.Recipient && !c.role.Neutral(t) {
 			g.targets.set(mentionKey{key, row.Revision}, TargetRow{

@@ -69,11 +69,11 @@ func (c concern) roleWith(named []readstate.MemberKey) readstate.Role {
 }
 
 // putMention stages the mention row of one named member.
-func (g *group) putMention(m *MessageRow, c concern, live bool) {
+func (g *group) putMention(t readstate.ScopeType, m *MessageRow, c concern, live bool) {
 	key := RowKey{m.Scope, c.member}
 	g.mentions.set(mentionKey{key, m.Revision}, MentionRow{
 		RowKey: key, Revision: m.Revision, Author: m.Author,
-		Neutral: c.role.Author || c.role.Principal, Live: live, Everyone: m.Everyone,
+		Neutral: c.role.Neutral(t), Live: live, Everyone: m.Everyone,
 	}, true)
 }
 

@@ -52,6 +52,13 @@
 //	channel, thread   -> message, or activity: nothing for any member
 //	dm                -> message | conversations of its members, if they are few
 //
+// # Sessions
+//
+// A session is a scope of one member, who alone names it and reads it (session.go). No entry is
+// neutral there, the kind and the content decide what is readable. Whatever leaves nothing unread
+// moves the cursor to the head, in the same commit. Fork and merge copy entries in one commit; a
+// merged session keeps its row of sessions, which names the one to go on with, and no row of a member.
+//
 // # Failures
 //
 //   - A caller's context ends: the caller gets its error, the operation may still happen. The

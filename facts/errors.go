@@ -21,6 +21,8 @@ var (
 	ErrConflict = errors.New("version conflict")
 	// ErrFuture is a revision above the scope's head.
 	ErrFuture = errors.New("revision in future")
+	// ErrReplaced is a session that was merged into another; see ReplacedError.
+	ErrReplaced = errors.New("scope replaced")
 	// ErrLimit is a documented limit that would be exceeded.
 	ErrLimit = errors.New("over budget")
 	// ErrNotOwner means that another process owns the workspace; this one can write nothing.

@@ -19,6 +19,7 @@ const (
 	rememberedRows       = 200_000
 	rememberedBlocks     = 4_000 // 600 bytes each
 	rememberedTasks      = 20_000
+	rememberedSessions   = 100_000
 	rememberedLists      = 4_000 // watchers of a task or members of a dm: 8 KB at most
 )
 
@@ -91,6 +92,7 @@ type group struct {
 	operations *table[OpKey, OperationRow]
 	receipted  *table[readstate.MemberKey, Receipted]
 	tasks      *table[readstate.ScopeKey, TaskRow]
+	sessions   *table[readstate.ScopeKey, SessionRow]
 	watchers   *table[readstate.ScopeKey, []readstate.MemberKey] // of tasks
 	rosters    *table[readstate.ScopeKey, roster]                // of dms
 	paired     *table[readstate.ScopeKey, pairing]
@@ -127,6 +129,7 @@ func newGroup(store Store, now func() time.Time, newID func() string) *group {
 		operations: newTable[OpKey, OperationRow](0),
 		receipted:  newTable[readstate.MemberKey, Receipted](rememberedPrincipals),
 		tasks:      newTable[readstate.ScopeKey, TaskRow](rememberedTasks),
+		sessions:   newTable[readstate.ScopeKey, SessionRow](rememberedSessions),
 		watchers:   newTable[readstate.ScopeKey, []readstate.MemberKey](rememberedLists),
 		rosters:    newTable[readstate.ScopeKey, roster](rememberedLists),
 		paired:     newTable[readstate.ScopeKey, pairing](rememberedTasks),
@@ -258,6 +261,7 @@ func (g *group) flush(ctx context.Context) error {
 	c.NewEveryone, c.GoneEveryone = g.everyone.take(c.NewEveryone, c.GoneEveryone)
 	c.Targets, _ = g.targets.take(c.Targets, nil) // a delivery is never deleted but by a trim
 	c.Tasks = g.tasks.take(c.Tasks)
+	c.Sessions = g.sessions.take(c.Sessions)
 	c.Conversations, _ = g.conversations.take(c.Conversations, nil)
 	if c.empty() {
 		return nil
@@ -316,6 +320,7 @@ func (g *group) committed() {
 	g.blockedBy.commit()
 	g.receipted.commit()
 	g.tasks.commit()
+	g.sessions.commit()
 	g.watchers.commit()
 	g.rosters.commit()
 	g.paired.commit()
@@ -354,6 +359,7 @@ func (g *group) rolledBack() {
 	g.blockedBy.rollback()
 	g.receipted.rollback()
 	g.tasks.rollback()
+	g.sessions.rollback()
 	g.watchers.rollback()
 	g.rosters.rollback()
 	g.paired.rollback()
@@ -373,28 +379,4 @@ func (g *group) clean() {
 	g.fanned, g.effects = 0, 0
 	g.changes.reset()
 	g.opStaged = false
-}
-
-func (c *Changes) empty() bool {
-	return len(c.NewWorkspaces)+len(c.Workspaces)+len(c.Members)+len(c.Scopes)+len(c.States)+
-		len(c.Writers)+len(c.NewMessages)+len(c.Messages)+len(c.Mentions)+len(c.Unmentions)+
-		len(c.Targets)+len(c.NewEveryone)+len(c.GoneEveryone)+len(c.Blocks)+len(c.Operations)+
-		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.Erased)+len(c.GoneStates)+
-		len(c.Tasks)+len(c.Activities)+len(c.ActivityTargets)+len(c.ClearedActivities)+
-		len(c.Conversations)+len(c.Outbox) == 0 &&
-		c.ForgetReceiptsBefore == 0
-}
-
-// reset empties c and keeps the memory of the kinds that most groups write.
-func (c *Changes) reset() {
-	*c = Changes{
-		Scopes: emptied(c.Scopes), States: emptied(c.States), Writers: emptied(c.Writers),
-		NewMessages: emptied(c.NewMessages), Mentions: emptied(c.Mentions),
-		Blocks: emptied(c.Blocks), Operations: emptied(c.Operations),
-	}
-}
-
-func emptied[T any](rows []T) []T {
-	clear(rows)
-	return rows[:0]
 }

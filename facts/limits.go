@@ -33,6 +33,9 @@ const (
 	// MaxIndexedDM bounds the members of a dm that are in im_conversation_index: each message of
 	// such a dm writes their rows. A larger one is sorted by its own head.
 	MaxIndexedDM = 100
+	// MaxSessionCopied bounds the entries of a session that is forked or merged, tombstones
+	// included: they are copied in one commit, which everybody else waits for.
+	MaxSessionCopied = 10_000
 	// MaxTypeBytes bounds the type of an activity and the type of what it refers to.
 	MaxTypeBytes = 64
 	// MaxThreadReads bounds the threads one read may carry.

@@ -64,14 +64,17 @@ func (g *group) principal(
 	return info, nil
 }
 
-// scope finds a scope by its id.
+// scope finds a scope by its id; a session that was replaced is ErrReplaced.
 func (g *group) scope(ctx context.Context, w *workspace, id readstate.ScopeID) (ScopeRow, error) {
-	if err := CheckID("scope", string(id)); err != nil {
+	if err := checkScopeID(id); err != nil {
 		return ScopeRow{}, err
 	}
 	row, ok, err := g.findScope(ctx, w, id)
 	if err == nil && !ok {
-		err = fmt.Errorf("scope %q: %w", id, ErrNotFound)
+		err = UnknownScope(id)
+	}
+	if err == nil && row.Info.Type == readstate.Session {
+		_, err = g.present(ctx, row)
 	}
 	return row, err
 }

@@ -258,6 +258,7 @@ type Receipt struct {
 	Revision  readstate.Revision `json:"contentRevision,omitempty"`
 	// Channel is the copy of a broadcast reply.
 	Channel *ChannelCopy  `json:"channel,omitempty"`
+	Session string        `json:"session,omitempty"` // that a fork or merge ended in
 	LSN     readstate.LSN `json:"lsn"`
 	// Duplicate says that the operation had been accepted before; nothing changed now.
 	Duplicate bool `json:"-"`

@@ -225,7 +225,7 @@ func (g *group) countEdited(
 		roleWas, roleIs := c.roleWith(before.named), c.roleWith(after.named)
 		switch recorded := !t.Targeted() || c.role.Recipient; {
 		case recorded && roleIs.Named:
-			g.putMention(&edited, c, true)
+			g.putMention(t, &edited, c, true)
 		case recorded && roleWas.Named:
 			g.mentions.set(mentionKey{key, m.Revision}, MentionRow{
 				RowKey: key, Revision: m.Revision,

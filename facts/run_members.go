@@ -79,6 +79,9 @@ func (o *putMembership) run(ctx context.Context, g *group, w *workspace) (any, e
 	if !reach && (o.MustBeJoined || thread) {
 		return nil, fmt.Errorf("%q in scope %q: %w", o.Member, o.Scope, ErrNotFound)
 	}
+	if scope.Info.Type == readstate.Session && (!reach || o.Effective != nil || o.Read != nil) {
+		return nil, fmt.Errorf("%w: a session has its owner, nobody joins it", ErrInvalid)
+	}
 	return o.apply(ctx, g, w, scope, row, exists)
 }
 

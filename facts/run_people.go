@@ -275,6 +275,11 @@ func (o *eraseMember) batch(ctx context.Context, g *group, w *workspace) (bool, 
 			return false, err
 		}
 		scope.RosterGeneration++
+		if scope.Info.Type == readstate.Session {
+			if err := g.eraseSession(ctx, w, &scope); err != nil {
+				return false, err
+			}
+		}
 		g.scopes.put(r.Scope, scope)
 		if err := g.forgetRow(ctx, scope, r); err != nil {
 			return false, err

@@ -88,6 +88,9 @@ func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if r, found, err := g.repeated(ctx, d.op, d.digest, w, g.careful > 0); found || err != nil {
 		return r, err
 	}
+	if r, found, err := o.replayed(ctx, g, w, scope); found || err != nil {
+		return r, err
+	}
 	if err := o.resolveDraft(ctx, g, w, scope, &d); err != nil {
 		return nil, err
 	}
@@ -169,6 +172,9 @@ func (o *post) resolveDraft(
 	}
 	d.readable = kindsReadable[o.Kind]
 	set(&d.readable, o.Readable)
+	if s.Info.Type == readstate.Session {
+		d.readable = rendered(o.Kind, o.Payload) && (o.Readable == nil || *o.Readable)
+	}
 	if o.Baseline {
 		d.readable = false
 	}
@@ -221,24 +227,52 @@ func (o *post) unused(ctx context.Context, g *group, s ScopeRow) error {
 			return fmt.Errorf("message %q exists: %w", o.MessageID, ErrMismatch)
 		}
 	}
-	if o.LocalID == "" {
-		return nil
+	m, err := g.localMessage(ctx, s.Info.Key, o.LocalID)
+	if err == nil && m != nil {
+		err = fmt.Errorf("local id %q is taken: %w", o.LocalID, ErrMismatch)
 	}
-	if _, ok := g.messages.byLocal[messageName{s.Info.Key, o.LocalID}]; ok {
-		return fmt.Errorf("local id %q is taken: %w", o.LocalID, ErrMismatch)
+	return err
+}
+
+// localMessage finds an entry by the id that its sender's device gave it; nil for none.
+func (g *group) localMessage(
+	ctx context.Context, s readstate.ScopeKey, id string,
+) (*MessageRow, error) {
+	if id == "" {
+		return nil, nil
+	}
+	if p, ok := g.messages.byLocal[messageName{s, id}]; ok {
+		return g.messages.rows[p], nil
 	}
 	tx, err := g.open(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rows, err := tx.MessagesByLocalID(ctx, s.Info.Key, []string{o.LocalID})
+	rows, err := tx.MessagesByLocalID(ctx, s, []string{id})
 	if err != nil {
-		return broken("load messages", err)
+		return nil, broken("load messages", err)
 	}
-	if len(rows) > 0 {
-		return fmt.Errorf("local id %q is taken: %w", o.LocalID, ErrMismatch)
+	for _, r := range rows {
+		return g.messages.loaded(r), nil
 	}
-	return nil
+	return nil, nil
+}
+
+// replayed answers a send whose local id the session has seen: with what became of the first one,
+// whatever this one says.
+func (o *post) replayed(
+	ctx context.Context, g *group, w *workspace, s ScopeRow,
+) (any, bool, error) {
+	if s.Info.Type != readstate.Session {
+		return nil, false, nil
+	}
+	m, err := g.localMessage(ctx, s.Info.Key, o.LocalID)
+	if err != nil || m == nil {
+		return nil, false, err
+	}
+	return Receipt{
+		MessageID: m.ID, Seq: m.Seq, Revision: m.Revision, LSN: w.LSN, Duplicate: true,
+	}, true, nil
 }
 
 // append stages the message. The order is that of the events: follows, then the sender's own
@@ -251,10 +285,9 @@ func (o *post) append(
 			return nil, err
 		}
 	}
-	if o.AdvanceCursor != nil {
-		if err := o.advance(ctx, g, w, s, d.author); err != nil {
-			return nil, err
-		}
+	advanced, err := o.advance(ctx, g, w, s, d.author)
+	if err != nil {
+		return nil, err
 	}
 	id := o.MessageID
 	if id == "" {
@@ -272,7 +305,10 @@ func (o *post) append(
 	}
 	out := Receipt{MessageID: id, Seq: entry.Seq, Revision: entry.Revision, LSN: w.LSN}
 	if !o.Broadcast {
-		return out, nil
+		if !advanced {
+			return out, nil
+		}
+		return out, g.settle(ctx, w, s.Info.Key)
 	}
 	channel, err := g.scopeByKey(ctx, s.Info.Parent)
 	if err != nil {
@@ -323,32 +359,35 @@ func (g *group) rootAuthor(ctx context.Context, s ScopeRow) (readstate.MemberKey
 	return s.Owner, nil
 }
 
-// advance is "send and read what I saw". It does nothing for a sender without a row here, and
-// never clears a manual mark.
+// advance is "send and read what I saw". It does nothing for a sender without a row here, which it
+// says, and never clears a manual mark.
 func (o *post) advance(
 	ctx context.Context, g *group, w *workspace, s ScopeRow, author readstate.MemberKey,
-) error {
+) (bool, error) {
+	if o.AdvanceCursor == nil {
+		return false, nil
+	}
 	row, exists, err := g.state(ctx, RowKey{s.Info.Key, author})
 	if err != nil {
-		return err
+		return false, err
 	}
 	ok, err := g.inReach(ctx, s, row, exists)
 	if err != nil || !ok {
-		return err
+		return false, err
 	}
 	r := reading{scope: s, row: row}
 	r.outcome, err = r.row.Row.MarkRead(s.Ranks.Head, readstate.ReadCommand{Revision: *o.AdvanceCursor})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if s.Info.Type == readstate.Task {
 		seq, err := g.pairedActivity(ctx, s, *o.AdvanceCursor)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if err := g.readActivity(ctx, &r, seq); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return g.carryOut(ctx, w, &r)
+	return true, g.carryOut(ctx, w, &r)
 }

@@ -65,6 +65,9 @@ func (o *markRead) run(ctx context.Context, g *group, w *workspace) (any, error)
 		}
 	}
 	main = all[0]
+	if err := g.settleRead(ctx, w, &main); err != nil {
+		return nil, err
+	}
 	return ReadResult{
 		Outcome: main.outcome, Head: main.scope.Ranks.Head, Row: main.row.Row, LSN: w.LSN,
 	}, nil
@@ -224,6 +227,19 @@ func (g *group) carryOut(ctx context.Context, w *workspace, r *reading) error {
 	return g.storeRow(ctx, w, r.scope, r.row)
 }
 
+// settleRead is settle after a reading, whose answer says what came of it.
+func (g *group) settleRead(ctx context.Context, w *workspace, r *reading) error {
+	if r.scope.Info.Type != readstate.Session || r.outcome == readstate.Unchanged {
+		return nil
+	}
+	if err := g.settle(ctx, w, r.scope.Info.Key); err != nil {
+		return err
+	}
+	var err error
+	r.row, _, err = g.state(ctx, r.row.RowKey)
+	return err
+}
+
 type markUnread struct{ MarkUnread }
 
 func (o *markUnread) name() string { return "mark unread" }
@@ -262,6 +278,9 @@ func (o *markUnread) run(ctx context.Context, g *group, w *workspace) (any, erro
 		return nil, err
 	}
 	if err := g.carryOut(ctx, w, &r); err != nil {
+		return nil, err
+	}
+	if err := g.settleRead(ctx, w, &r); err != nil {
 		return nil, err
 	}
 	if k := &scope.Ranks; scope.Info.Type == readstate.Task && r.outcome == readstate.Applied {

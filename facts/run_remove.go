@@ -99,30 +99,51 @@ func (g *group) ownMessage(
 // removeEntries takes live entries back, with the other entry of a broadcast reply, and archives
 // the threads that hang on them. Entries that are tombstones already stay as they are.
 func (g *group) removeEntries(ctx context.Context, w *workspace, entries []*MessageRow) error {
-	gone, err := g.withTwins(ctx, entries)
+	gone, err := g.takeBack(ctx, w, entries)
 	if err != nil {
 		return err
+	}
+	settled := map[readstate.ScopeKey]bool{}
+	for _, m := range gone {
+		if settled[m.Scope] {
+			continue
+		}
+		settled[m.Scope] = true
+		if err := g.settle(ctx, w, m.Scope); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeBack is removeEntries without the last step of a session. It returns what it took back.
+func (g *group) takeBack(
+	ctx context.Context, w *workspace, entries []*MessageRow,
+) ([]*MessageRow, error) {
+	gone, err := g.withTwins(ctx, entries)
+	if err != nil {
+		return nil, err
 	}
 	newestGone := map[readstate.ScopeKey]bool{}
 	for _, m := range gone {
 		scope, err := g.scopeByKey(ctx, m.Scope)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		newestGone[m.Scope] = newestGone[m.Scope] || scope.Ranks.Latest.ID == m.ID
 		if err := g.stageRemoval(ctx, w, scope, m); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, m := range gone {
 		if err := g.renew(ctx, m.Scope, newestGone); err != nil {
-			return err
+			return nil, err
 		}
 		if err := g.emitRemoval(ctx, w, m); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return gone, nil
 }
 
 // withTwins returns the live ones of the entries, each followed by its live twin.
@@ -190,7 +211,7 @@ func (g *group) countRemoved(ctx context.Context, s ScopeRow, m *MessageRow) err
 	for _, c := range concerned {
 		key := RowKey{m.Scope, c.member}
 		if c.role.Named && (!t.Targeted() || c.role.Recipient) {
-			g.putMention(m, c, false)
+			g.putMention(t, m, c, false)
 		}
 		if c.role.Recipient && !c.role.Neutral(t) {
 			g.targets.set(mentionKey{key, m.Revision}, TargetRow{
@@ -276,82 +297,6 @@ func (g *group) emitRemoval(ctx context.Context, w *workspace, m *MessageRow) er
 		Latest: scope.Ranks.Latest, Replies: scope.Ranks.Replies,
 	})
 	return g.announce(ctx, w, scope, MessageRemoved, m)
-}
-
-type rewind struct {
-	Rewind
-	upper, next readstate.Seq // batches go down from upper; zero before the first
-}
-
-func (o *rewind) name() string                       { return "rewind" }
-func (o *rewind) rows() int                          { return batchEntries }
-func (o *rewind) gather(w *workspace, n *needs)      { n.scope(w, o.Scope); n.member(w, o.By.Member) }
-func (o *rewind) resolve(*group, *workspace, *needs) {}
-func (o *rewind) durable()                           { o.upper = o.next }
-
-// run removes one batch from the newest entry down. What is appended after the first batch is
-// not the rewind's to remove.
-func (o *rewind) run(ctx context.Context, g *group, w *workspace) (any, error) {
-	if err := CheckID("opId", o.OpID); err != nil {
-		return nil, err
-	}
-	scope, err := g.scope(ctx, w, o.Scope)
-	if err != nil {
-		return nil, err
-	}
-	actor, err := g.actorKey(ctx, w, o.By)
-	if err != nil {
-		return nil, err
-	}
-	key, d := OpKey{w.Key, actor, o.OpID}, digest(o.Rewind)
-	if r, found, err := g.repeated(ctx, key, d, w, true); found || err != nil {
-		return r, err
-	}
-	upper := o.upper
-	if upper == 0 {
-		upper = scope.Ranks.LatestSeq
-	}
-	g.touch(w)
-	low := max(o.Through, scope.FloorSeq)
-	entries, err := g.between(ctx, scope.Info.Key, low, upper, true)
-	if err != nil {
-		return nil, err
-	}
-	if err := g.removeEntries(ctx, w, entries); err != nil {
-		return nil, err
-	}
-	if len(entries) == batchEntries {
-		if o.next = entries[len(entries)-1].Seq - 1; o.next > low {
-			return nil, errAgain
-		}
-	}
-	r := Receipt{Seq: scope.Ranks.LatestSeq, Revision: scope.Ranks.Head, LSN: w.LSN}
-	return r, g.keep(key, d, r)
-}
-
-// between loads a batch of entries, seeing what the group has staged.
-func (g *group) between(
-	ctx context.Context, s readstate.ScopeKey, low, high readstate.Seq, descending bool,
-) ([]*MessageRow, error) {
-	if low >= high {
-		return nil, nil
-	}
-	if err := g.flush(ctx); err != nil {
-		return nil, err
-	}
-	tx, err := g.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := tx.MessagesBetween(ctx, s, low, high, descending, batchEntries)
-	if err != nil {
-		return nil, broken("load messages", err)
-	}
-	out := make([]*MessageRow, len(rows))
-	for i, r := range rows {
-		out[i] = g.messages.loaded(r)
-	}
-	return out, nil
 }
 
 type expire struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -94,6 +95,8 @@ func (o *putScope) checkNew() error {
 	switch {
 	case o.Type == readstate.Session:
 		return fmt.Errorf("%w: scopes of type %s are not made here", ErrInvalid, o.Type)
+	case strings.HasPrefix(string(o.ID), ReservedPrefix):
+		return fmt.Errorf("%w: ids that begin with %q are sessions'", ErrInvalid, ReservedPrefix)
 	case o.Type < readstate.Channel || o.Type > readstate.Session:
 		return fmt.Errorf("%w: a new scope needs a type", ErrInvalid)
 	case thread && o.Parent == "":

@@ -41,6 +41,9 @@ func (o *trim) run(ctx context.Context, g *group, w *workspace) (any, error) {
 		if scope, err = g.trimEntries(ctx, w, scope, entries); err != nil {
 			return nil, err
 		}
+		if err := g.settle(ctx, w, scope.Info.Key); err != nil {
+			return nil, err
+		}
 		if len(entries) == batchEntries && scope.FloorSeq < high {
 			return nil, errAgain
 		}

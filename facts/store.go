@@ -78,6 +78,9 @@ type Tx interface {
 		ctx context.Context, actor readstate.MemberKey, limit int,
 	) ([]ActivityPlace, error)
 	Tasks(ctx context.Context, scopes []readstate.ScopeKey) ([]TaskRow, error)
+	Sessions(ctx context.Context, scopes []readstate.ScopeKey) ([]SessionRow, error)
+	// RemovedBetween counts removed revisions in (low, high] from the blocks of the set.
+	RemovedBetween(ctx context.Context, scope readstate.ScopeKey, low, high readstate.Revision) (uint64, error)
 	// Watchers returns the rows whose owners chose to watch or follow the scopes, those who have
 	// left included.
 	Watchers(ctx context.Context, scopes []readstate.ScopeKey) ([]RowKey, error)
@@ -127,50 +130,4 @@ type Seeker interface {
 		ctx context.Context, key RowKey, t readstate.ScopeType, base, floor readstate.Revision,
 		activity readstate.Seq, blocked []readstate.MemberKey,
 	) ([]readstate.PairRow, error)
-}
-
-// Changes is what a group writes. A slice holds final rows, each key once.
-type Changes struct {
-	NewWorkspaces []WorkspaceRow
-	Workspaces    []WorkspaceRow // id, name: upserted by key; term and LSN untouched
-	Members       []MemberChange
-	Scopes        []ScopeRow // upsert
-	States        []StateRow // upsert of all three tables; settings only where not default
-	Writers       []WriterRow
-	NewMessages   []MessageRow
-	// Messages updates id, live, named, everyone, edited_at, peer, thread, expiry and payload by place.
-	Messages             []MessageRow
-	Mentions             []MentionRow  // upsert
-	Unmentions           []MentionRow  // delete by key and revision
-	Targets              []TargetRow   // upsert
-	NewEveryone          []EveryoneRow // upsert
-	GoneEveryone         []EveryoneRow // delete by scope and revision
-	Blocks               []BlockRow    // upsert; a zero count deletes
-	Operations           []OperationRow
-	Block                []BlockedPair
-	Unblock              []BlockedPair
-	Erased               []readstate.MemberKey // nothing is left of these
-	Trimmed              []Trim
-	GoneStates           []RowKey // delete from all three tables, and the conversations with them
-	Tasks                []TaskRow
-	Activities           []ActivityRow // insert
-	ActivityTargets      []ActivityTargetRow
-	ClearedActivities    []ActivityPlace   // without a payload from now on
-	Conversations        []ConversationRow // upsert
-	Outbox               []OutboxRow       // insert
-	ForgetReceiptsBefore int64             // milliseconds; zero for none
-}
-
-// MemberChange upserts a member. Workspace is derived from the key.
-type MemberChange struct {
-	readstate.MemberInfo
-	CreatedAt int64
-}
-
-// Trim deletes the entries of a scope at or below Seq and everything that hangs on revisions at
-// or below Revision: mentions, deliveries, everyone rows, blocks that lie wholly below it.
-type Trim struct {
-	Scope    readstate.ScopeKey
-	Seq      readstate.Seq
-	Revision readstate.Revision
 }

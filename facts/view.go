@@ -19,7 +19,9 @@ type View interface {
 	Workspace(ctx context.Context, id readstate.WorkspaceID) (WorkspaceRow, bool, error)
 	Member(ctx context.Context, w WorkspaceKey, id readstate.MemberID) (readstate.MemberInfo, bool, error)
 	Scope(ctx context.Context, w WorkspaceKey, id readstate.ScopeID) (ScopeRow, bool, error)
+	Scopes(ctx context.Context, keys []readstate.ScopeKey) ([]ScopeRow, error)
 	State(ctx context.Context, key RowKey) (StateRow, bool, error)
+	States(ctx context.Context, keys []RowKey) ([]StateRow, error)
 	Writer(ctx context.Context, key RowKey) (WriterRow, bool, error)
 	// RemovedBetween counts removed revisions in (low, high] from the blocks of the set.
 	RemovedBetween(ctx context.Context, scope readstate.ScopeKey, low, high readstate.Revision) (uint64, error)
@@ -35,7 +37,7 @@ type View interface {
 		ctx context.Context, w WorkspaceKey, after readstate.MemberID, limit int,
 	) ([]readstate.MemberInfo, error)
 	// ListScopes returns scopes by ascending id. With a member, only those the member has
-	// joined and sees, a thread only with its parent.
+	// joined and sees, a thread only with its parent. Sessions are left out.
 	ListScopes(ctx context.Context, q ScopeQuery) ([]ScopeRow, error)
 	// ListRoster returns the rows of joined members of a scope by ascending member key.
 	ListRoster(
@@ -53,6 +55,10 @@ type View interface {
 	Counted(ctx context.Context, q CountedQuery) ([]MessageRow, error)
 	// Tasks returns the rows of tasks; one without a row is left out.
 	Tasks(ctx context.Context, scopes []readstate.ScopeKey) ([]TaskRow, error)
+	Sessions(ctx context.Context, scopes []readstate.ScopeKey) ([]SessionRow, error)
+	// SessionPage returns an owner's sessions, the most recently touched first, without those that
+	// were replaced.
+	SessionPage(ctx context.Context, q SessionQuery) ([]SessionEntry, error)
 	// Activities returns activities of a scope, ascending by seq.
 	Activities(ctx context.Context, q ActivityQuery) ([]ActivityRow, error)
 	// ConversationPage returns a member's tasks and dms, the most recently touched first. It leaves
@@ -137,6 +143,20 @@ type ConversationQuery struct {
 	Kind   readstate.ScopeType
 	Before ConversationMark
 	Limit  int
+}
+
+// SessionQuery pages through the sessions of an owner: those below Before, the zero value to
+// start.
+type SessionQuery struct {
+	Owner  readstate.MemberKey
+	Before ConversationMark
+	Limit  int
+}
+
+// SessionEntry is a session with its scope.
+type SessionEntry struct {
+	SessionRow
+	ScopeRow
 }
 
 // ConversationMark is a place in a member's list of conversations.

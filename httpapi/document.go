@@ -122,9 +122,12 @@ func refusals(rt route) []int {
 		return []int{400, 500, 503}
 	}
 	out := []int{400, 401, 403, 404, 421, 429, 500, 503}
-	if rt.method != http.MethodGet {
+	switch {
+	case rt.method == http.MethodGet && strings.HasPrefix(rt.path, sessionPath):
 		out = append(out, 409, 413, 415)
-	} else {
+	case rt.method != http.MethodGet:
+		out = append(out, 409, 413, 415)
+	default:
 		out = append(out, 413, 415) // a GET with a body is one, too
 	}
 	slices.Sort(out)
@@ -175,6 +178,9 @@ func (d *document) markSent(s *huma.Schema) {
 func (d *document) describeStream(rt route, params []param) {
 	op := d.operation(rt, params)
 	events := d.events()
+	if rt.path == sessionEventsPath {
+		events = d.sessionEvents()
+	}
 	if strings.HasSuffix(rt.path, "/events") {
 		op.Parameters = append(op.Parameters, &huma.Param{
 			Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
@@ -199,51 +205,69 @@ func (d *document) describeStream(rt route, params []param) {
 	d.api.AddOperation(op)
 }
 
-// events describes the frames of a stream by their names.
-func (d *document) events() *huma.Schema {
-	one := func(name live.Event, id bool, about string, data ...reflect.Type) *huma.Schema {
-		s := &huma.Schema{
-			Type: huma.TypeObject, Description: about, Required: []string{"event"},
-			Properties: map[string]*huma.Schema{
-				"event": {Type: huma.TypeString, Enum: []any{string(name)}},
-			},
-		}
-		if id {
-			s.Properties["id"] = &huma.Schema{
-				Type: huma.TypeString, Pattern: "^[0-9]+$", Description: "Resumes after this event",
-			}
-		}
-		var bodies []*huma.Schema
-		for _, t := range data {
-			bodies = append(bodies, d.schema(t, false))
-		}
-		switch len(bodies) {
-		case 0:
-			return s
-		case 1:
-			s.Properties["data"] = bodies[0]
-		default:
-			s.Properties["data"] = &huma.Schema{OneOf: bodies}
-		}
-		s.Required = append(s.Required, "data")
-		return s
+// event describes a frame by its name and the types that its data may have.
+func (d *document) event(
+	name live.Event, id bool, about string, data ...reflect.Type,
+) *huma.Schema {
+	s := &huma.Schema{
+		Type: huma.TypeObject, Description: about, Required: []string{"event"},
+		Properties: map[string]*huma.Schema{
+			"event": {Type: huma.TypeString, Enum: []any{string(name)}},
+		},
 	}
+	if id {
+		s.Properties["id"] = &huma.Schema{
+			Type: huma.TypeString, Pattern: "^[0-9]+$", Description: "Resumes after this event",
+		}
+	}
+	var bodies []*huma.Schema
+	for _, t := range data {
+		bodies = append(bodies, d.schema(t, false))
+	}
+	switch len(bodies) {
+	case 0:
+		return s
+	case 1:
+		s.Properties["data"] = bodies[0]
+	default:
+		s.Properties["data"] = &huma.Schema{OneOf: bodies}
+	}
+	s.Required = append(s.Required, "data")
+	return s
+}
+
+// events describes the frames of a stream of unread state.
+func (d *document) events() *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
-		one(live.EventHello, false, "The first event.", reflect.TypeFor[live.Hello]()),
-		one(live.EventSnapshot, true, "A page of the member's scopes, at the beginning or after a gap. "+
+		d.event(live.EventHello, false, "The first event.", reflect.TypeFor[live.Hello]()),
+		d.event(live.EventSnapshot, true, "A page of the member's scopes, at the beginning or after a gap. "+
 			"The last page has complete and the id.",
 			reflect.TypeFor[live.Page](), reflect.TypeFor[live.Withheld]()),
-		one(live.EventUnread, true, "A scope has changed for the member.",
+		d.event(live.EventUnread, true, "A scope has changed for the member.",
 			reflect.TypeFor[live.Delta]()),
-		one(live.EventMessage, false, "A message of a scope in ?messages= or a subscribe frame has "+
+		d.event(live.EventMessage, false, "A message of a scope in ?messages= or a subscribe frame has "+
 			"changed. Not resumed: read the messages again after a gap.",
 			reflect.TypeFor[live.MessageEvent]()),
-		one(live.EventInbox, false, "Reserved.", reflect.TypeFor[live.InboxHint]()),
-		one(live.EventRefused, false, "Something that was asked for is not followed.",
+		d.event(live.EventInbox, false, "Reserved.", reflect.TypeFor[live.InboxHint]()),
+		d.event(live.EventRefused, false, "Something that was asked for is not followed.",
 			reflect.TypeFor[live.Refused]()),
-		one(live.EventExpired, false, "The last event of a stream whose token ended.",
+		d.event(live.EventExpired, false, "The last event of a stream whose token ended.",
 			reflect.TypeFor[live.Expired]()),
-		one(live.EventPing, false, "Nothing but a sign of life; on server-sent events a comment line."),
+		d.event(live.EventPing, false, "Nothing but a sign of life; on server-sent events a comment line."),
+	}}
+}
+
+// sessionEvents describes the frames of a stream of sessions.
+func (d *document) sessionEvents() *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		d.event(live.EventHello, false, "The first event.", reflect.TypeFor[live.Hello]()),
+		d.event(live.EventSession, true, "A session as it is now: each of them at the beginning or "+
+			"after a gap, and one that has changed.", reflect.TypeFor[live.SessionUpdate](),
+			reflect.TypeFor[live.SessionGone]()),
+		d.event(live.EventMessage, false, "A message of a session has changed. Not resumed: read "+
+			"the messages again after a gap.", reflect.TypeFor[live.SessionMessage]()),
+		d.event(live.EventExpired, false, "The last event of a stream whose token ended.",
+			reflect.TypeFor[live.Expired]()),
 	}}
 }
 

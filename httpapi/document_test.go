@@ -124,7 +124,16 @@ func TestExamplesAreAccepted(t *testing.T) {
 		}
 		path := strings.NewReplacer("{ws}", "acme", "{m}", "ada", "{s}", "general", "{id}", "hello").
 			Replace(x.path)
-		if strings.HasSuffix(path, "/follow") || strings.HasSuffix(path, "/read-state") ||
+		if strings.Contains(path, "/api/sessions") {
+			for _, id := range []string{"hello", "refactoring"} {
+				if x.path != "/api/sessions" {
+					h.want(201, "POST", "/api/sessions?member=ada", service, object{"id": id})
+					h.want(201, "POST", "/api/sessions/"+id+"/messages?member=ada", service,
+						object{"opId": id, "payload": "an answer"})
+				}
+			}
+			path = strings.TrimSuffix(path, "?member=ada") + "?member=ada"
+		} else if strings.HasSuffix(path, "/follow") || strings.HasSuffix(path, "/read-state") ||
 			strings.HasSuffix(path, "/read-all") {
 			path += "?member=ada"
 		}

@@ -66,7 +66,7 @@ var table = []row{
 		facts.ErrMismatch}},
 	{CodeVersionConflict, 409, "Another device was faster", []error{
 		facts.ErrConflict, readstate.ErrConflict}},
-	{CodeScopeReplaced, 409, "The session was merged into another", nil},
+	{CodeScopeReplaced, 409, "The session was merged into another", []error{facts.ErrReplaced}},
 	{CodeSourceGap, 409, "Sources are missing", nil},
 	{CodeBodyTooLarge, 413, "The body is too large", nil},
 	{CodeNotOwner, 421, "Another process owns the workspace", []error{facts.ErrNotOwner}},
@@ -97,6 +97,8 @@ type Problem struct {
 	Detail string `json:"detail"`
 	Code   Code   `json:"code"`
 	Owner  string `json:"owner,omitempty"`
+	// ReplacedBy is the session to go on with.
+	ReplacedBy string `json:"replacedBy,omitempty"`
 }
 
 // Error implements error.
@@ -124,6 +126,12 @@ func problemOf(err error) *Problem {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return refuse(CodeBodyTooLarge, "at most %d bytes", large.Limit)
+	}
+	var replaced *facts.ReplacedError
+	if errors.As(err, &replaced) {
+		p := refuse(CodeScopeReplaced, "%s", detail(CodeScopeReplaced, replaced))
+		p.ReplacedBy = replaced.By
+		return p
 	}
 	for _, r := range table {
 		for _, cause := range r.causes {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,14 @@ func settled(h *harness) {
 	h.want(200, "PUT", "W/scopes/c/read-state", h.member("B"),
 		object{"type": "read", "readRevision": 1, "expectedVersion": 0})
 	h.want(200, "PUT", "W/members/B/settings", h.member("B"), object{"badge": "attention"})
+	for _, m := range []string{"A", "B"} {
+		h.want(201, "POST", sessionsPath, h.member(m), object{"id": "m1", "title": "of " + m})
+		h.want(201, "POST", sessionsPath+"/m1/messages", h.member(m),
+			object{"localId": "x", "payload": "an answer"})
+	}
 }
+
+const sessionsPath = "/api/sessions"
 
 // unchanged runs fn and compares everything visible before and after.
 func (h *harness) unchanged(fn func()) {
@@ -62,7 +70,12 @@ func (h *harness) operations(fn func(apicheck.Operation, string)) {
 	}
 }
 
-func isStream(op apicheck.Operation) bool { return op.ID == "events" || op.ID == "socket" }
+func isStream(op apicheck.Operation) bool {
+	return slices.Contains([]string{"events", "socket", "sessionEvents"}, op.ID)
+}
+
+// elsewhere are routes whose namespace is the token's, and not in their path.
+func elsewhere(op apicheck.Operation) bool { return !strings.Contains(op.Path, "{ws}") }
 
 func TestNobodyGetsIn(t *testing.T) {
 	h := newHarness(t)
@@ -139,8 +152,8 @@ func TestWorkspacesAreWalls(t *testing.T) {
 	settled(h)
 	h.unchanged(func() {
 		h.operations(func(op apicheck.Operation, path string) {
-			if op.ID == "listWorkspaces" {
-				return
+			if elsewhere(op) {
+				return // TestSessionsAreWalls
 			}
 			for _, role := range []httpapi.Role{httpapi.RoleMember, httpapi.RoleService, httpapi.RoleAdmin} {
 				h.refused(httpapi.CodeNotFound, op.Method, path, h.token("V", "A", role), object{})
@@ -166,6 +179,9 @@ func TestMalformedRequests(t *testing.T) {
 	h.unchanged(func() {
 		h.operations(func(op apicheck.Operation, path string) {
 			token := h.admin()
+			if elsewhere(op) {
+				token = h.token("W", "A", httpapi.RoleAdmin)
+			}
 			h.refused(httpapi.CodeMethodNotAllowed, "TRACE", path, token, nil)
 			h.refused(httpapi.CodeInvalidRequest, op.Method, path+"?surprise=1", token, object{})
 			h.refused(httpapi.CodeInvalidRequest, op.Method, path+"?member=A&member=B", token, object{})
@@ -195,7 +211,8 @@ func (h *harness) malformedBodies(op apicheck.Operation, path, token string) {
 	}
 	if op.Body {
 		h.refused(httpapi.CodeInvalidRequest, op.Method, path, token, nil)
-		if op.ID != "putMembership" && op.ID != "putSettings" { // all of theirs is optional
+		optional := []string{"putMembership", "putSettings", "postSession", "patchSession"}
+		if !slices.Contains(optional, op.ID) { // all of theirs is
 			h.refused(httpapi.CodeInvalidRequest, op.Method, path, token, `{}`)
 		}
 	}
@@ -209,7 +226,7 @@ func (h *harness) malformedBodies(op apicheck.Operation, path, token string) {
 	h.refusedBy(httpapi.CodeUnsupportedMediaType, req)
 
 	limit := httpapi.MaxBody
-	if strings.HasSuffix(op.Path, ":batch") {
+	if strings.HasSuffix(op.Path, ":batch") || op.ID == "importSession" {
 		limit = httpapi.MaxBatchBody
 	}
 	huge := append([]byte(`{"payload":"`), bytes.Repeat([]byte("x"), limit)...)

@@ -59,6 +59,12 @@ func surfaces(h *harness) []surface {
 				object{"type": "unread", "expectedVersion": version})
 			version++
 		}, shape{"lane", cursors, 4}},
+		{"getSessionReadState", get("/api/sessions/m1/read-state"), silent},
+		{"sessionEvents", func() { h.events(b, "/api/events", "").next("session-updated") }, silent},
+		{"putSessionReadState", func() {
+			h.want(200, "PUT", "/api/sessions/m1/read-state", b,
+				object{"type": "read", "readRevision": 1, "expectedVersion": 0})
+		}, shape{"lane", cursors, 4}},
 		{"readAll", func() {
 			h.want(200, "POST", "W/read-all", b, object{"scopes": []object{
 				{"scope": "c", "readRevision": 2, "expectedVersion": version},

@@ -495,6 +495,8 @@ func (h *harness) digest(members ...string) string {
 		get("W/unread", h.member(m))
 		get("W/members/"+m+"/blocks", h.member(m))
 		get("W/members/"+m+"/settings", h.member(m))
+		get("/api/sessions", h.member(m))
+		get("/api/sessions/m1/messages", h.member(m))
 	}
 	return b.String()
 }

@@ -182,9 +182,7 @@ type postBatchParams struct {
 
 type messageListParams struct {
 	scopeMemberParams
-	Before strict.Counter `query:"before" doc:"Messages with a lower seq, the newest of them"`
-	After  strict.Counter `query:"after" doc:"Messages with a higher seq, the oldest of them"`
-	Limit  int            `query:"limit" max:"500" doc:"At most so many. Default 100"`
+	logPage
 }
 
 const messagesPath = scopesPath + "/{s}/messages"
@@ -247,21 +245,35 @@ func postMessages(c *call, p *postBatchParams, b *messageBatch) (results[Posted]
 }
 
 func listMessages(c *call, p *messageListParams, _ *none) (MessageList, error) {
-	if p.Before > 0 && p.After > 0 {
-		return MessageList{}, refuse(CodeInvalidRequest, "either before or after, not both")
-	}
 	if _, err := c.seen(p.S, p.Member); err != nil {
 		return MessageList{}, err
 	}
+	viewer := c.who.Member
+	if c.trusted() {
+		viewer = p.Member
+	}
+	return p.logPage.list(c, p.S, viewer)
+}
+
+// logPage says which part of a scope's log is asked for.
+type logPage struct {
+	Before strict.Counter `query:"before" doc:"Messages with a lower seq, the newest of them"`
+	After  strict.Counter `query:"after" doc:"Messages with a higher seq, the oldest of them"`
+	Limit  int            `query:"limit" max:"500" doc:"At most so many. Default 100"`
+}
+
+func (p *logPage) list(
+	c *call, s readstate.ScopeID, viewer readstate.MemberID,
+) (MessageList, error) {
+	if p.Before > 0 && p.After > 0 {
+		return MessageList{}, refuse(CodeInvalidRequest, "either before or after, not both")
+	}
 	f := tidemark.MessageFilter{
-		Scope: p.S, After: readstate.Seq(p.After), Before: readstate.Seq(p.Before),
-		Limit: p.Limit, Viewer: c.who.Member,
+		Scope: s, After: readstate.Seq(p.After), Before: readstate.Seq(p.Before),
+		Limit: p.Limit, Viewer: viewer,
 	}
 	if f.Limit == 0 {
 		f.Limit = DefaultPage
-	}
-	if c.trusted() {
-		f.Viewer = p.Member
 	}
 	page, err := c.ws.Messages(c.ctx(), f)
 	if err != nil {

@@ -163,6 +163,13 @@ func putReadState(c *call, p *scopeMemberParams, b *readStateBody) (ReadStateDon
 	if err != nil {
 		return ReadStateDone{}, err
 	}
+	return b.put(c, p.S, m)
+}
+
+// put carries out a read or a manual mark of a member in a scope.
+func (b *readStateBody) put(
+	c *call, s readstate.ScopeID, m readstate.MemberID,
+) (ReadStateDone, error) {
 	if b.ExpectedVersion == nil && !c.trusted() {
 		return ReadStateDone{}, refuse(CodeInvalidRequest, "expectedVersion is missing")
 	}
@@ -170,14 +177,15 @@ func putReadState(c *call, p *scopeMemberParams, b *readStateBody) (ReadStateDon
 		return ReadStateDone{}, err
 	}
 	var state tidemark.ReadState
+	var err error
 	if b.Type == "read" {
-		op, opErr := b.read(c, p.S, m)
+		op, opErr := b.read(c, s, m)
 		if opErr != nil {
 			return ReadStateDone{}, opErr
 		}
 		state, err = c.ws.MarkRead(c.ctx(), op)
 	} else {
-		op, opErr := b.unread(c, p.S, m)
+		op, opErr := b.unread(c, s, m)
 		if opErr != nil {
 			return ReadStateDone{}, opErr
 		}

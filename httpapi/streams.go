@@ -42,7 +42,18 @@ func (s *Server) addStreams() {
 func (c *call) stream(
 	p *streamParams, run func(*live.Stream, http.ResponseWriter, *http.Request) error,
 ) error {
-	stream, release, err := c.open(p) // a call of its own: this one waits as long as the stream lasts
+	sub, err := c.subscription(p)
+	if err != nil {
+		return err
+	}
+	return c.follow(sub, run)
+}
+
+// follow opens a stream and serves it.
+func (c *call) follow(
+	sub live.Subscription, run func(*live.Stream, http.ResponseWriter, *http.Request) error,
+) error {
+	stream, release, err := c.open(sub) // a call of its own: this one waits as long as the stream lasts
 	if err != nil {
 		return err
 	}
@@ -54,28 +65,28 @@ func (c *call) stream(
 	return nil
 }
 
-func (c *call) open(p *streamParams) (stream *live.Stream, release func(), err error) {
-	sub := live.Subscription{
-		Workspace: c.ws, Scopes: p.Messages, Resume: p.Resume, Expires: c.who.Expires,
-		Spend: func(n int) bool {
-			ok, _ := c.server.budgets.spend(&c.who, n)
-			return ok
-		},
-	}
+func (c *call) subscription(p *streamParams) (live.Subscription, error) {
+	sub := live.Subscription{Workspace: c.ws, Scopes: p.Messages, Resume: p.Resume}
 	if p.Members != nil {
 		if !c.trusted() {
-			return nil, nil, refuse(CodeForbidden, "streams of many members are for services")
+			return sub, refuse(CodeForbidden, "streams of many members are for services")
 		}
 		if p.Member != "" {
-			return nil, nil, refuse(CodeInvalidRequest, "either member or members")
+			return sub, refuse(CodeInvalidRequest, "either member or members")
 		}
 		sub.Members, sub.Many, sub.Trusted = p.Members, true, true
-	} else {
-		m, err := c.subject(p.Member)
-		if err != nil {
-			return nil, nil, err
-		}
-		sub.Members = []readstate.MemberID{m}
+		return sub, nil
+	}
+	m, err := c.subject(p.Member)
+	sub.Members = []readstate.MemberID{m}
+	return sub, err
+}
+
+func (c *call) open(sub live.Subscription) (stream *live.Stream, release func(), err error) {
+	sub.Expires = c.who.Expires
+	sub.Spend = func(n int) bool {
+		ok, _ := c.server.budgets.spend(&c.who, n)
+		return ok
 	}
 	release, ok := c.server.budgets.openStream(&c.who)
 	if !ok {

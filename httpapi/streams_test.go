@@ -43,8 +43,14 @@ func (h *harness) streamContext() (context.Context, context.CancelFunc) {
 // sse opens a stream of server-sent events. The query may hold more than the token's member.
 func (h *harness) sse(token, query, lastID string) *stream {
 	h.t.Helper()
+	return h.events(token, "W/events"+query, lastID)
+}
+
+// events opens a stream of server-sent events at a path.
+func (h *harness) events(token, path, lastID string) *stream {
+	h.t.Helper()
 	ctx, cancel := h.streamContext()
-	req := h.request("GET", "W/events"+query, token, nil).WithContext(ctx)
+	req := h.request("GET", path, token, nil).WithContext(ctx)
 	if lastID != "" {
 		req.Header.Set("Last-Event-ID", lastID)
 	}

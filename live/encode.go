@@ -66,7 +66,7 @@ func (c *change) AppendJSON(b []byte) []byte {
 	d := c.delta
 	b = append(b, '{')
 	b = appendMember(b, c.Member)
-	b = appendQuoted(append(b, `"scope":`...), []byte(d.Scope))
+	b = appendScope(append(b, `"scope":`...), []byte(d.Scope))
 	if d.Removed {
 		b = append(b, `,"removed":true`...)
 	} else {
@@ -91,7 +91,7 @@ func AppendPage(b []byte, p *unread.LinePage, member string) []byte {
 			b = append(b, ',')
 		}
 		p.Line(i, &l)
-		b = append(appendQuoted(b, l.ID), ':')
+		b = append(appendScope(b, l.ID), ':')
 		b = appendRow(b, &l, &t)
 	}
 	return append(b, "}}"...)
@@ -107,7 +107,7 @@ func AppendRows(b []byte, s *unread.Summary, rows []unread.Row, member string) [
 			b = append(b, ',')
 		}
 		l := rows[i].Line(texts[:0])
-		b = append(appendQuoted(b, l.ID), ':')
+		b = append(appendScope(b, l.ID), ':')
 		b = appendRow(b, &l, &t)
 	}
 	return append(b, "}}"...)

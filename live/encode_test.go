@@ -142,7 +142,7 @@ func TestDeltasByHandAsByTheLibrary(t *testing.T) {
 	for range 5_000 {
 		d := unread.Delta{Removed: r.yes(), Summary: r.summary(), Row: r.row()}
 		d.Scope = d.Row.Scope.ID
-		got := newDelta(&d)
+		got := &change{LSN: uint64(d.Summary.LSN), delta: &d}
 		got.Member = r.text()
 		want := Delta{
 			Member: got.Member, Scope: string(d.Scope), Removed: d.Removed,

@@ -8,7 +8,8 @@ const (
 	EventSnapshot Event = "snapshot"
 	EventUnread   Event = "unread"
 	EventMessage  Event = "message"
-	EventInbox    Event = "inbox" // reserved: nothing sends it yet
+	EventSession  Event = "session-updated" // streams of sessions
+	EventInbox    Event = "inbox"           // reserved: nothing sends it yet
 	EventRefused  Event = "refused"
 	EventExpired  Event = "expired"
 	EventPing     Event = "ping" // sockets; server-sent events use a comment line

@@ -200,6 +200,9 @@ func (s *Stream) messages(ctx context.Context) error {
 			continue
 		}
 		f := Frame{Event: EventMessage, Data: newMessageEvent(c)}
+		if s.sub.Sessions {
+			f.Data = newSessionMessage(c)
+		}
 		if err := s.write(ctx, f); err != nil {
 			return err
 		}
@@ -216,6 +219,8 @@ func (s *Stream) visible(
 ) (bool, error) {
 	parent, subscribed := s.parents[id]
 	switch {
+	case s.sub.Sessions: // nobody else has a row there, and it is never taken away
+		return true, nil
 	case !subscribed:
 		return false, nil
 	case s.sub.Trusted:

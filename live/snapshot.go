@@ -60,6 +60,9 @@ func (s *Stream) payOne(ctx context.Context, d debt) error {
 			return s.sendDeltas(ctx, c.Deltas)
 		}
 	}
+	if s.sub.Sessions {
+		return s.allSessions(ctx, d.member)
+	}
 	return s.snapshot(ctx, d.member)
 }
 
@@ -136,6 +139,9 @@ func (s *Stream) withhold(ctx context.Context, m readstate.MemberID) error {
 		return nil
 	}
 	s.told[m] = state
+	if s.sub.Sessions {
+		return nil // they come when they are there
+	}
 	body := NewWithheld(state)
 	if s.sub.Many {
 		body.Member = string(m)

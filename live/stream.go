@@ -29,6 +29,9 @@ type Subscription struct {
 	// one member must be allowed to see each of them, now and whenever a change is sent.
 	Scopes  []readstate.ScopeID
 	Trusted bool
+	// Sessions makes it a stream of the one member's sessions and their messages: its frames are
+	// of sessions, and nothing else of the member is sent.
+	Sessions bool
 	// Resume is the id of the last frame of an earlier stream, empty for none.
 	Resume string
 	// Spend takes the cost of a client's frame off a budget: one, and one for each scope to look
@@ -128,6 +131,10 @@ func (s *Stream) prepare(ctx context.Context) error {
 		for _, m := range s.sub.Members {
 			s.members[m] = struct{}{}
 		}
+	}
+	if s.sub.Sessions {
+		s.feed = s.sub.Workspace.Feed()
+		s.feed.SubscribeSessions(s.sub.Members[0])
 	}
 	for _, scope := range s.sub.Scopes {
 		if err := s.subscribe(ctx, scope); err != nil {
@@ -450,6 +457,9 @@ var (
 // sendDeltas writes deltas. The last one carries an id if nothing older is left to be sent, and
 // nobody is owed anything.
 func (s *Stream) sendDeltas(ctx context.Context, deltas []unread.Delta) error {
+	if s.sub.Sessions {
+		return s.sendSessions(ctx, deltas)
+	}
 	_, settled := s.watch.Settled()
 	body := changes.Get().(*change)
 	defer changes.Put(body)

@@ -132,9 +132,6 @@ func NewWithheld(s unread.State) Withheld {
 	return Withheld{State: string(s)}
 }
 
-// newDelta puts a change on the wire.
-func newDelta(d *unread.Delta) *change { return &change{LSN: uint64(d.Summary.LSN), delta: d} }
-
 // NewMessage puts a message on the wire.
 func NewMessage(m *facts.Message) Message {
 	out := Message{

@@ -100,6 +100,10 @@ type ScopeInfo struct {
 	Tags        []string
 	Active      bool // sessions: a run is going on
 	Thinking    bool // sessions: the run is thinking
+	// PendingInput and PendingPermission say what a session waits for its owner for. They are no
+	// part of what is unread.
+	PendingInput      bool
+	PendingPermission bool
 }
 
 // ScopeEvent is a new scope or a changed one: archive, name, tags, the run of a session.

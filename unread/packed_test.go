@@ -128,7 +128,7 @@ func TestSizes(t *testing.T) {
 	for what, is := range map[string][2]uintptr{
 		"hot words of a row": {reflect.TypeFor[hotWords]().Size(), 28},
 		"links of a row":     {reflect.TypeFor[link]().Size(), 8},
-		"slot of a scope":    {reflect.TypeFor[scope]().Size(), 256},
+		"slot of a scope":    {reflect.TypeFor[scope]().Size(), 192},
 		"member":             {reflect.TypeFor[member]().Size(), 80},
 	} {
 		if is[0] != is[1] {

@@ -73,7 +73,8 @@ func (mb *member) setRun(x run) {
 }
 
 // scope is the slot of a scope that some loaded row, or a thread of such a row, needs. It has no
-// pointers.
+// pointers. It takes three cache lines: an odd number, so that the first ones of many scopes spread
+// over all sets of a cache.
 type scope struct {
 	// What the short formula needs is one cache line, whose words readers without a lock load
 	// atomically and the set methods store so.
@@ -89,34 +90,32 @@ type scope struct {
 	archived   bool
 	active     bool
 
-	thinking       bool
-	blocked        bool // some writer's record is kept
-	parentKey      readstate.ScopeKey
-	doubt          readstate.Revision // exact rows that count from below it are withheld
-	latestSeq      readstate.Seq
-	latestActivity readstate.Seq
-	lastLSN        readstate.LSN
-	replies        uint64
-	latestAt       int64
-	lastActivityAt int64
-	id             slab.Ref
-	name           slab.Ref
-	parentID       slab.Ref
-	root           slab.Ref
-	tags           slab.Ref // lengths and words
-	latest         slab.Ref
-	parent         int32 // slot of a thread's channel
-	child          int32 // slot of a thread, the others follow as siblings
-	before, after  int32 // siblings
-	children       int32
-	entries        int32 // number of rows that refer to the slot
-	waitAll        int32 // lists of rows that were found clean
-	waitNamed      int32
-	_              [scopePad]byte
+	thinking          bool
+	blocked           bool // some writer's record is kept
+	pendingInput      bool // sessions: something waits for the owner
+	pendingPermission bool
+	parentKey         readstate.ScopeKey
+	doubt             readstate.Revision // exact rows that count from below it are withheld
+	latestSeq         readstate.Seq
+	latestActivity    readstate.Seq
+	lastLSN           readstate.LSN
+	replies           uint64
+	latestAt          int64
+	lastActivityAt    int64
+	id                slab.Ref
+	name              slab.Ref
+	parentID          slab.Ref
+	root              slab.Ref
+	tags              slab.Ref // lengths and words
+	latest            slab.Ref
+	parent            int32 // slot of a thread's channel
+	child             int32 // slot of a thread, the others follow as siblings
+	before, after     int32 // siblings
+	children          int32
+	entries           int32 // number of rows that refer to the slot
+	waitAll           int32 // lists of rows that were found clean
+	waitNamed         int32
 }
-
-// scopePad makes a slot four cache lines.
-const scopePad = 256 - 192
 
 func (sc *scope) setHead(r readstate.Revision) {
 	atomic.StoreUint64((*uint64)(&sc.head), uint64(r))
@@ -216,6 +215,7 @@ func (st *state) info(s int32) readstate.ScopeInfo {
 		Parent: sc.parentKey, ParentID: readstate.ScopeID(st.text.String(sc.parentID)),
 		RootMessage: st.text.String(sc.root), History: sc.history, Archived: sc.archived,
 		Tags: unpackTags(st.text.String(sc.tags)), Active: sc.active, Thinking: sc.thinking,
+		PendingInput: sc.pendingInput, PendingPermission: sc.pendingPermission,
 	}
 }
 
@@ -227,6 +227,7 @@ func (st *state) describe(s int32, info *readstate.ScopeInfo) {
 	sc.tags = st.text.Set(sc.tags, packTags(info.Tags))
 	sc.history, sc.archived = info.History, info.Archived
 	sc.active, sc.thinking = info.Active, info.Thinking
+	sc.pendingInput, sc.pendingPermission = info.PendingInput, info.PendingPermission
 	sc.settle()
 }
 

@@ -34,16 +34,17 @@ type commands struct {
 	Config kong.ConfigFlag  `help:"JSON file with values for flags." placeholder:"FILE"`
 	About  kong.VersionFlag `name:"version" env:"-" help:"Say what this is, like the command version."`
 
-	Serve   serveCommand   `cmd:"" help:"Run the server."`
-	Demo    demoCommand    `cmd:"" help:"Run a server with people, traffic and a page to look at."`
-	Replay  replayCommand  `cmd:"" help:"Load a chat trace and print the totals of all counts."`
-	Trace   traceCommand   `cmd:"" help:"Write a generated chat trace."`
-	Token   tokenCommand   `cmd:"" help:"Sign a token and print it."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database to the schema of this version."`
-	Backup  backupCommand  `cmd:"" help:"Copy the database, which may be in use, to a new file."`
-	Bench   benchCommand   `cmd:"" help:"Measure this program, alone and against others, and print a report."`
-	Doctor  doctorCommand  `cmd:"" help:"Look at configuration, clock, disk, limits and database."`
-	Version versionCommand `cmd:"" help:"Say what this is."`
+	Serve       serveCommand       `cmd:"" help:"Run the server."`
+	Demo        demoCommand        `cmd:"" help:"Run a server with people, traffic and a page to look at."`
+	Replay      replayCommand      `cmd:"" help:"Load a chat trace and print the totals of all counts."`
+	Trace       traceCommand       `cmd:"" help:"Write a generated chat trace."`
+	Token       tokenCommand       `cmd:"" help:"Sign a token and print it."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database to the schema of this version."`
+	Backup      backupCommand      `cmd:"" help:"Copy the database, which may be in use, to a new file."`
+	Bench       benchCommand       `cmd:"" help:"Measure this program, alone and against others, and print a report."`
+	Conformance conformanceCommand `cmd:"" help:"Run the language-neutral cases against any server."`
+	Doctor      doctorCommand      `cmd:"" help:"Look at configuration, clock, disk, limits and database."`
+	Version     versionCommand     `cmd:"" help:"Say what this is."`
 }
 
 // command is what every command does once its flags are known.

@@ -2,6 +2,7 @@ package factstest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -27,9 +28,14 @@ type Doer interface {
 	Move(context.Context, facts.Move) (facts.Receipt, error)
 	RecordActivity(context.Context, facts.RecordActivity) (facts.ActivityReceipt, error)
 	PutTask(context.Context, facts.PutTask) (facts.TaskReceipt, error)
+	PutSession(context.Context, facts.PutSession) (facts.SessionReceipt, error)
+	ForkSession(context.Context, facts.ForkSession) (facts.SessionReceipt, error)
+	MergeSession(context.Context, facts.MergeSession) (facts.SessionReceipt, error)
 	Read(context.Context, facts.MarkRead) error
 	Unread(context.Context, facts.MarkUnread) error
 	Expire(context.Context) error
+	// Newest returns the newest live messages of a scope, at most limit.
+	Newest(ctx context.Context, s readstate.ScopeID, limit int) ([]facts.Message, error)
 }
 
 // Driver runs the oracle's operations on real ones, beside the oracle. Clock is the time that
@@ -38,7 +44,9 @@ type Driver struct {
 	World *model.World
 	do    Doer
 	ids   map[place]string
-	next  int
+	// unnamed are entries of sessions that came as tombstones: nobody lists them.
+	unnamed map[place]bool
+	next    int
 }
 
 type place struct {
@@ -48,7 +56,7 @@ type place struct {
 
 // NewDriver starts with an empty world and makes the members A to E.
 func NewDriver(ctx context.Context, do Doer) (*Driver, error) {
-	d := &Driver{World: model.New(), do: do, ids: map[place]string{}}
+	d := &Driver{World: model.New(), do: do, ids: map[place]string{}, unnamed: map[place]bool{}}
 	for m := model.MemberID(1); m <= 5; m++ {
 		if _, err := do.PutMember(ctx, facts.PutMember{ID: Member(m)}); err != nil {
 			return nil, err
@@ -61,7 +69,12 @@ func NewDriver(ctx context.Context, do Doer) (*Driver, error) {
 func Member(m model.MemberID) readstate.MemberID { return readstate.MemberID(m.String()) }
 
 // Scope names a scope of the oracle on the real side.
-func Scope(s model.ScopeID) readstate.ScopeID { return readstate.ScopeID(s.String()) }
+func (d *Driver) Scope(s model.ScopeID) readstate.ScopeID {
+	if info, ok := d.World.Scope(s); ok && info.Kind == model.Session {
+		return facts.SessionScope(Member(info.Owner), s.String())
+	}
+	return readstate.ScopeID(s.String())
+}
 
 // Time is the oracle's clock as a time.
 func Time(s model.Seconds) time.Time { return time.Unix(1_700_000_000+int64(s), 0).UTC() }
@@ -97,8 +110,12 @@ func (d *Driver) Apply(ctx context.Context, op model.Op) error {
 }
 
 // outside reports operations that the two sides spell differently: hiding or showing a scope
-// that the member has left, which is a join on the real side.
+// that the member has left, which is a join on the real side, and changing an entry whose id is
+// not known.
 func (d *Driver) outside(op model.Op) bool {
+	if op.Kind == model.OpEdit || op.Kind == model.OpRemove {
+		return d.unnamed[place{op.Scope, op.Seq}]
+	}
 	if op.Kind != model.OpShow && op.Kind != model.OpHide {
 		return false
 	}
@@ -118,6 +135,7 @@ func kind(err error) string {
 		{"future", []error{model.ErrFuture, facts.ErrFuture}},
 		{"forbidden", []error{model.ErrForbidden, facts.ErrForbidden}},
 		{"conflict", []error{model.ErrConflict, facts.ErrConflict}},
+		{"replaced", []error{model.ErrReplaced, facts.ErrReplaced}},
 		{"mismatch", []error{model.ErrMismatch, facts.ErrMismatch}},
 	}
 	for _, c := range classes {
@@ -148,20 +166,20 @@ func (d *Driver) run(ctx context.Context, op model.Op, want model.Outcome, accep
 	case model.OpEdit:
 		names := members(op.Mentions)
 		_, err = d.do.Edit(ctx, facts.Edit{
-			Scope: Scope(op.Scope), Message: d.id(op.Scope, op.Seq), OpID: d.opID(),
+			Scope: d.Scope(op.Scope), Message: d.id(op.Scope, op.Seq), OpID: d.opID(),
 			Mentions: &names, Everyone: &op.Everyone,
 		})
 	case model.OpRemove:
 		_, err = d.do.Remove(ctx, facts.Remove{
-			Scope: Scope(op.Scope), Message: d.id(op.Scope, op.Seq), OpID: d.opID(),
+			Scope: d.Scope(op.Scope), Message: d.id(op.Scope, op.Seq), OpID: d.opID(),
 		})
 	case model.OpRewind:
 		_, err = d.do.Rewind(ctx, facts.Rewind{
-			Scope: Scope(op.Scope), OpID: d.opID(), Through: readstate.Seq(op.Seq),
+			Scope: d.Scope(op.Scope), OpID: d.opID(), Through: readstate.Seq(op.Seq),
 		})
 	case model.OpTrim:
 		_, err = d.do.Trim(ctx, facts.TrimScope{
-			Scope: Scope(op.Scope), OpID: d.opID(), Through: readstate.Seq(op.Seq),
+			Scope: d.Scope(op.Scope), OpID: d.opID(), Through: readstate.Seq(op.Seq),
 		})
 	case model.OpMove:
 		return d.move(ctx, op, want, accepted)
@@ -181,10 +199,12 @@ func (d *Driver) run(ctx context.Context, op model.Op, want model.Outcome, accep
 	case model.OpActivityRead:
 		seq := readstate.Seq(op.Activity)
 		return d.do.Read(ctx, facts.MarkRead{
-			Scope: Scope(op.Scope), Member: Member(op.Member), ActivitySeq: &seq, Trusted: op.Service,
+			Scope: d.Scope(op.Scope), Member: Member(op.Member), ActivitySeq: &seq, Trusted: op.Service,
 		})
 	case model.OpTask:
 		return d.task(ctx, op, want, accepted)
+	case model.OpRunState, model.OpMerge, model.OpFork:
+		return d.session(ctx, op, accepted)
 	default:
 		return d.membership(ctx, op)
 	}
@@ -208,17 +228,23 @@ func members(ms []model.MemberID) []readstate.MemberID {
 }
 
 func (d *Driver) create(ctx context.Context, op model.Op) error {
+	if op.Type == model.Session {
+		_, err := d.do.PutSession(ctx, facts.PutSession{
+			Owner: Member(op.Member), ID: op.Scope.String(), Create: true,
+		})
+		return err
+	}
 	types := map[model.ScopeKind]readstate.ScopeType{
 		model.Channel: readstate.Channel, model.DM: readstate.DM, model.Thread: readstate.Thread,
-		model.Task: readstate.Task, model.Session: readstate.Session,
+		model.Task: readstate.Task,
 	}
 	history := readstate.HistoryJoined
 	if op.Shared {
 		history = readstate.HistoryShared
 	}
-	put := facts.PutScope{ID: Scope(op.Scope), Type: types[op.Type], History: &history}
+	put := facts.PutScope{ID: d.Scope(op.Scope), Type: types[op.Type], History: &history}
 	if op.Type == model.Thread {
-		put.Parent = Scope(op.To)
+		put.Parent = d.Scope(op.To)
 		if op.Seq > 0 {
 			put.RootMessage = d.id(op.To, op.Seq)
 		}
@@ -230,12 +256,15 @@ func (d *Driver) create(ctx context.Context, op model.Op) error {
 func (d *Driver) post(ctx context.Context, op model.Op, want model.Outcome, accepted bool) error {
 	id := d.opID()
 	post := facts.Post{
-		Scope: Scope(op.Scope), OpID: id, MessageID: "m-" + id, Author: Member(op.Member),
+		Scope: d.Scope(op.Scope), OpID: id, MessageID: "m-" + id, Author: Member(op.Member),
 		Mentions: members(op.Mentions), Everyone: op.Everyone, Broadcast: op.Broadcast,
 		Baseline: op.Baseline, ExpiresAt: millis(op.Expires), By: facts.Actor{Trusted: true},
 	}
 	if op.Other != 0 {
 		post.Principal = Member(op.Other)
+	}
+	if info, ok := d.World.Scope(op.Scope); ok && info.Kind == model.Session {
+		post.Payload = json.RawMessage(`"an answer"`)
 	}
 	if op.Unreadable {
 		readable := false
@@ -266,7 +295,7 @@ func (d *Driver) post(ctx context.Context, op model.Op, want model.Outcome, acce
 }
 
 func (d *Driver) move(ctx context.Context, op model.Op, want model.Outcome, accepted bool) error {
-	mv := facts.Move{Scope: Scope(op.Scope), OpID: d.opID(), To: Scope(op.To), Counted: op.Count}
+	mv := facts.Move{Scope: d.Scope(op.Scope), OpID: d.opID(), To: d.Scope(op.To), Counted: op.Count}
 	for _, seq := range op.Seqs {
 		mv.Messages = append(mv.Messages, d.id(op.Scope, seq))
 	}
@@ -287,7 +316,7 @@ func (d *Driver) read(ctx context.Context, op model.Op) error {
 	}
 	revision := readstate.Revision(op.Revision)
 	return d.do.Read(ctx, facts.MarkRead{
-		Scope: Scope(op.Scope), Member: Member(op.Member), Revision: &revision,
+		Scope: d.Scope(op.Scope), Member: Member(op.Member), Revision: &revision,
 		Version: version(op.Version), Trusted: op.Service,
 	})
 }
@@ -310,7 +339,7 @@ func (d *Driver) markUnread(ctx context.Context, op model.Op) error {
 		return facts.ErrInvalid // the wire refuses it
 	}
 	return d.do.Unread(ctx, facts.MarkUnread{
-		Scope: Scope(op.Scope), Member: Member(op.Member), From: readstate.Revision(op.From),
+		Scope: d.Scope(op.Scope), Member: Member(op.Member), From: readstate.Revision(op.From),
 		Version: version(op.Version), Trusted: op.Service,
 	})
 }
@@ -324,7 +353,7 @@ func version(v model.Version) *uint64 {
 }
 
 func (d *Driver) membership(ctx context.Context, op model.Op) error {
-	put := facts.PutMembership{Scope: Scope(op.Scope), Member: Member(op.Member)}
+	put := facts.PutMembership{Scope: d.Scope(op.Scope), Member: Member(op.Member)}
 	yes, no := true, false
 	switch op.Kind {
 	case model.OpJoin:
@@ -371,8 +400,14 @@ func (d *Driver) archive(ctx context.Context, op model.Op) error {
 		model.Channel: readstate.Channel, model.DM: readstate.DM, model.Thread: readstate.Thread,
 	}
 	archived := op.Kind == model.OpArchive
+	if info.Kind == model.Session {
+		_, err := d.do.PutSession(ctx, facts.PutSession{
+			Owner: Member(info.Owner), ID: op.Scope.String(), Archived: &archived,
+		})
+		return err
+	}
 	_, err := d.do.PutScope(ctx, facts.PutScope{
-		ID: Scope(op.Scope), Type: types[info.Kind], Archived: &archived,
+		ID: d.Scope(op.Scope), Type: types[info.Kind], Archived: &archived,
 	})
 	return err
 }

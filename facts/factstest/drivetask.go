@@ -20,7 +20,7 @@ func (d *Driver) activity(
 	ctx context.Context, op model.Op, want model.Outcome, accepted bool,
 ) error {
 	record := facts.RecordActivity{
-		Scope: Scope(op.Scope), OpID: d.opID(), Actor: Member(op.Member), Type: highType,
+		Scope: d.Scope(op.Scope), OpID: d.opID(), Actor: Member(op.Member), Type: highType,
 		By: facts.Actor{Trusted: true},
 	}
 	if op.LowSignal {
@@ -48,7 +48,7 @@ func (d *Driver) task(
 	ctx context.Context, op model.Op, want model.Outcome, accepted bool,
 ) error {
 	put := facts.PutTask{
-		Scope: Scope(op.Scope), Actor: Member(op.Member), Status: word(op.Status),
+		Scope: d.Scope(op.Scope), Actor: Member(op.Member), Status: word(op.Status),
 		Title: word(op.Title), By: facts.Actor{Trusted: true},
 	}
 	if op.Assigns {
@@ -63,7 +63,7 @@ func (d *Driver) task(
 		return err
 	}
 	info, _ := d.World.Scope(op.Scope)
-	task := facts.Task{Scope: Scope(op.Scope)}
+	task := facts.Task{Scope: d.Scope(op.Scope)}
 	if info.Assignee != 0 {
 		task.Assignee = Member(info.Assignee)
 	}

@@ -74,7 +74,7 @@ func evaluateRow(
 	}
 	own := readstate.Standing{
 		Joined: row.Row.Joined, Visible: row.Row.Visible, Archived: s.Info.Archived,
-		Manual: row.Row.Manual.Set,
+		Manual: row.Row.Manual.Set, Busy: s.Info.Active && s.Info.Thinking,
 	}
 	var up *readstate.Standing
 	var upLevel *readstate.Notification

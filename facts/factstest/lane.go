@@ -1,7 +1,6 @@
 package factstest
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -12,90 +11,6 @@ import (
 	"github.com/tidemark-im/tidemark/internal/model"
 	"github.com/tidemark-im/tidemark/readstate"
 )
-
-const testWorkspace = readstate.WorkspaceID("w")
-
-// laneDoer runs operations on a lane.
-type laneDoer struct{ lane *facts.Lane }
-
-func (d laneDoer) PutMember(ctx context.Context, op facts.PutMember) (facts.Setting, error) {
-	return d.lane.PutMember(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) SetBlock(ctx context.Context, op facts.SetBlock) (facts.Setting, error) {
-	return d.lane.SetBlock(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) PutScope(ctx context.Context, op facts.PutScope) (facts.Setting, error) {
-	return d.lane.PutScope(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) PutMembership(
-	ctx context.Context, op facts.PutMembership,
-) (facts.Setting, error) {
-	return d.lane.PutMembership(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Leave(ctx context.Context, op facts.Leave) (facts.Setting, error) {
-	return d.lane.Leave(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) SetFollow(ctx context.Context, op facts.SetFollow) (facts.Setting, error) {
-	return d.lane.SetFollow(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Post(ctx context.Context, op facts.Post) (facts.Receipt, error) {
-	return d.lane.Post(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Edit(ctx context.Context, op facts.Edit) (facts.Receipt, error) {
-	return d.lane.Edit(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Remove(ctx context.Context, op facts.Remove) (facts.Receipt, error) {
-	return d.lane.Remove(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Rewind(ctx context.Context, op facts.Rewind) (facts.Receipt, error) {
-	return d.lane.Rewind(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Trim(ctx context.Context, op facts.TrimScope) (facts.Receipt, error) {
-	return d.lane.Trim(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Move(ctx context.Context, op facts.Move) (facts.Receipt, error) {
-	return d.lane.Move(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) RecordActivity(
-	ctx context.Context, op facts.RecordActivity,
-) (facts.ActivityReceipt, error) {
-	return d.lane.RecordActivity(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) PutTask(ctx context.Context, op facts.PutTask) (facts.TaskReceipt, error) {
-	return d.lane.PutTask(ctx, testWorkspace, op)
-}
-
-func (d laneDoer) Read(ctx context.Context, op facts.MarkRead) error {
-	_, err := d.lane.MarkRead(ctx, testWorkspace, op)
-	return err
-}
-
-func (d laneDoer) Unread(ctx context.Context, op facts.MarkUnread) error {
-	_, err := d.lane.MarkUnread(ctx, testWorkspace, op)
-	return err
-}
-
-func (d laneDoer) Expire(ctx context.Context) error {
-	for {
-		n, err := d.lane.Expire(ctx, testWorkspace)
-		if err != nil || n == 0 {
-			return err
-		}
-	}
-}
 
 // Opener opens a fresh store, which the suite closes.
 type Opener func(t *testing.T) facts.Store
@@ -153,7 +68,7 @@ func newRig(t *testing.T, store facts.Store, cfg facts.LaneConfig) *rig {
 	if _, err := lane.PutWorkspace(ctx, facts.PutWorkspace{ID: testWorkspace}); err != nil {
 		t.Fatal(err)
 	}
-	driver, err := NewDriver(ctx, laneDoer{lane})
+	driver, err := NewDriver(ctx, laneDoer{lane, store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +107,7 @@ func (r *rig) compare(t *testing.T, limit int) (compared int, diff string) {
 		}
 		var badge readstate.Badge
 		for _, s := range r.driver.World.ScopeIDs() {
-			e, known := got[Scope(s)]
+			e, known := got[r.driver.Scope(s)]
 			if d := Differs(e, known, r.driver.World.Values(m, s)); d != "" {
 				return compared, fmt.Sprintf("%s in %s: %s\n%s", m, s, d,
 					r.driver.World.Explain(m, s))
@@ -208,7 +123,7 @@ func (r *rig) compare(t *testing.T, limit int) (compared int, diff string) {
 		}
 	}
 	for _, s := range r.driver.World.ScopeIDs() {
-		scope, ok, err := view.Scope(ctx, r.key, Scope(s))
+		scope, ok, err := view.Scope(ctx, r.key, r.driver.Scope(s))
 		if err != nil || !ok {
 			t.Fatalf("scope %s: %v, found %t", s, err, ok)
 		}

@@ -50,7 +50,7 @@ func TestLane(t *testing.T, open Opener) {
 	}
 	for _, p := range slices.Concat(
 		parts, groupParts, ruleParts, eventParts, toldParts, workParts, taskLaneParts,
-		activityParts,
+		activityParts, sessionParts,
 	) {
 		t.Run(p.name, func(t *testing.T) {
 			f := &faulty{Store: open(t)}

@@ -10,7 +10,7 @@ import (
 var (
 	selectScopePage = query("list scopes", 0,
 		`SELECT `+scopeColumns+` FROM scopes s LEFT JOIN scopes p ON p.scope = s.parent
-  WHERE s.workspace = ? AND s.id > ? ORDER BY s.id LIMIT ?`)
+  WHERE s.workspace = ? AND s.id > ? AND s.type <> ? ORDER BY s.id LIMIT ?`)
 	selectScopePageByType = query("list scopes of a type", 0,
 		`SELECT `+scopeColumns+` FROM scopes s LEFT JOIN scopes p ON p.scope = s.parent
   WHERE s.workspace = ? AND s.type = ? AND s.id > ? ORDER BY s.id LIMIT ?`)
@@ -25,7 +25,7 @@ var (
   LEFT JOIN scopes p ON p.scope = s.parent
   LEFT JOIN scope_memberships pj ON pj.scope = s.parent AND pj.member = j.member
   WHERE j.member = ? AND j.joined = 1 AND j.visible = 1 AND s.scope = j.scope AND s.id > ?
-    AND (s.type <> ? OR pj.joined = 1 AND pj.visible = 1 AND pj.epoch = j.parent_epoch)
+    AND s.type <> ? AND (s.type <> ? OR pj.joined = 1 AND pj.visible = 1 AND pj.epoch = j.parent_epoch)
     AND (? = 0 OR s.type = ?) AND (? = 0 OR s.parent = ?)
   ORDER BY s.id LIMIT ?`)
 
@@ -90,13 +90,16 @@ func (s *session) ListScopes(
 	ctx context.Context, q facts.ScopeQuery,
 ) ([]facts.ScopeRow, error) {
 	limit, scopeType, parent := bounded(q.Limit), number(q.Type), number(q.Parent)
+	session := number(readstate.Session)
 	var st *statement
 	var args []any
 	switch {
+	case q.Type == readstate.Session:
+		return nil, nil
 	case q.Member != 0:
 		st = selectScopePageOfMember
 		args = []any{
-			number(q.Member), id(q.After), number(readstate.Thread), scopeType, scopeType,
+			number(q.Member), id(q.After), session, number(readstate.Thread), scopeType, scopeType,
 			parent, parent, limit,
 		}
 	case q.Parent != 0:
@@ -107,7 +110,7 @@ func (s *session) ListScopes(
 		args = []any{number(q.Workspace), scopeType, id(q.After), limit}
 	default:
 		st = selectScopePage
-		args = []any{number(q.Workspace), id(q.After), limit}
+		args = []any{number(q.Workspace), id(q.After), session, limit}
 	}
 	var out []facts.ScopeRow
 	err := s.each(ctx, st, 0, args, appendScope(&out))

@@ -8,7 +8,7 @@ import (
 )
 
 const scopeColumns = `s.scope, s.id, s.type, s.name, s.parent, p.id, s.root_message, s.history,
-  s.archived, s.tags, s.active, s.thinking, s.latest_seq, s.head_revision, s.floor_revision,
+  s.archived, s.tags, s.active, s.thinking, s.pending_input, s.pending_permission, s.latest_seq, s.head_revision, s.floor_revision,
   s.latest_activity_seq, s.signal_head, s.last_lsn, s.latest_id, s.latest_at,
   s.last_activity_at, s.replies, s.floor_seq, s.roster_generation, s.owner, s.created_at`
 
@@ -25,14 +25,20 @@ var (
 	upsertScopes = insert("write scopes", insertion{
 		table: "scopes",
 		columns: list("scope workspace id type name parent root_message history archived tags " +
-			"active thinking owner latest_seq head_revision floor_revision floor_seq " +
+			"active thinking pending_input pending_permission owner latest_seq head_revision " +
+			"floor_revision floor_seq " +
 			"latest_activity_seq signal_head roster_generation last_lsn latest_id latest_at " +
 			"last_activity_at replies created_at"),
 		keys: 1,
 		// What is fixed at creation is not named here, so that no index is touched.
-		update: list("name history archived tags active thinking owner latest_seq head_revision " +
+		update: list("name history archived tags active thinking pending_input " +
+			"pending_permission owner latest_seq head_revision " +
 			"floor_revision floor_seq latest_activity_seq signal_head roster_generation " +
 			"last_lsn latest_id latest_at last_activity_at replies"),
+	})
+
+	renameScopes = update("rename scopes", change{
+		table: "scopes", columns: list("scope id"), keys: 1,
 	})
 
 	selectWriters = query("load writers", 2,
@@ -66,6 +72,7 @@ func readScope(r *record) (facts.ScopeRow, error) {
 		return s, err
 	}
 	i.Active, i.Thinking = r.bool(), r.bool()
+	i.PendingInput, i.PendingPermission = r.bool(), r.bool()
 	k.LatestSeq = readstate.Seq(r.uint())
 	k.Head, k.Floor = readstate.Revision(r.uint()), readstate.Revision(r.uint())
 	k.LatestActivity = readstate.Seq(r.uint())
@@ -85,8 +92,8 @@ func bindScope(args []any, s *facts.ScopeRow) []any {
 	i, k := &s.Info, &s.Ranks
 	return append(args, number(i.Key), number(workspaceOf(i.Key)), id(i.ID), number(i.Type), i.Name,
 		number(i.Parent), optional(i.RootMessage), number(i.History), flag(i.Archived),
-		packTags(i.Tags), flag(i.Active), flag(i.Thinking), number(s.Owner), number(k.LatestSeq),
-		number(k.Head), number(k.Floor), number(s.FloorSeq), number(k.LatestActivity),
+		packTags(i.Tags), flag(i.Active), flag(i.Thinking), flag(i.PendingInput),
+		flag(i.PendingPermission), number(s.Owner), number(k.LatestSeq), number(k.Head), number(k.Floor), number(s.FloorSeq), number(k.LatestActivity),
 		number(k.SignalHead), number(s.RosterGeneration), number(k.LastLSN),
 		optional(k.Latest.ID), number(k.Latest.At), number(k.LastActivityAt), number(k.Replies),
 		number(s.CreatedAt))

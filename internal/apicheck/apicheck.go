@@ -23,8 +23,8 @@ type Checker struct {
 	doc    *openapi3.T
 	prefix string
 	paths  map[string]*openapi3.PathItem
-	events map[string]*openapi3.Schema // data by event name; nil for an event without
-	ids    map[string]bool             // events that may carry an id
+	events map[string][]*openapi3.Schema // data by event name, of each stream; none without data
+	ids    map[string]bool               // events that may carry an id
 
 	mu   sync.Mutex
 	seen map[string]bool // "operationId status"
@@ -45,7 +45,7 @@ func New(document []byte) (*Checker, error) {
 		return nil, fmt.Errorf("the document is not valid: %w", err)
 	}
 	c := &Checker{
-		doc: doc, paths: doc.Paths.Map(), events: map[string]*openapi3.Schema{},
+		doc: doc, paths: doc.Paths.Map(), events: map[string][]*openapi3.Schema{},
 		ids: map[string]bool{}, seen: map[string]bool{},
 	}
 	if len(doc.Servers) > 0 {
@@ -96,11 +96,12 @@ func (c *Checker) readEvents(s *openapi3.Schema) {
 	for _, one := range s.OneOf {
 		p := one.Value.Properties
 		name, _ := p["event"].Value.Enum[0].(string)
-		c.events[name] = nil
 		if p["data"] != nil {
-			c.events[name] = p["data"].Value
+			c.events[name] = append(c.events[name], p["data"].Value)
+		} else if _, known := c.events[name]; !known {
+			c.events[name] = nil
 		}
-		c.ids[name] = p["id"] != nil
+		c.ids[name] = c.ids[name] || p["id"] != nil
 	}
 }
 
@@ -253,17 +254,22 @@ func matches(want, have []string) int {
 	return literals
 }
 
-// Event checks one server-sent event.
+// Event checks one server-sent event: it must be as some stream has it.
 func (c *Checker) Event(name string, data []byte) error {
-	s, known := c.events[name]
+	schemas, known := c.events[name]
 	if !known {
 		return fmt.Errorf("event %q is not documented", name)
 	}
-	if s == nil {
-		return nil
+	var failed error
+	for _, s := range schemas {
+		err := visit(s, data)
+		if err == nil {
+			return nil
+		}
+		failed = errors.Join(failed, err)
 	}
-	if err := visit(s, data); err != nil {
-		return fmt.Errorf("event %s %s: %w", name, brief(data), err)
+	if failed != nil {
+		return fmt.Errorf("event %s %s: %w", name, brief(data), failed)
 	}
 	return nil
 }

@@ -70,11 +70,11 @@ func FullMix() Mix {
 	return m
 }
 
-// FactsMix leaves out sessions, and has tasks that find their recipients by themselves.
+// FactsMix has tasks that find their recipients by themselves.
 func FactsMix() Mix {
-	m := FullMix().Without(StepRunState, StepMerge, StepFork, StepRunEnds)
+	m := FullMix()
 	m.Weights[StepTask] = 16
-	m.Sessions, m.Planned = false, true
+	m.Planned = true
 	return m
 }
 

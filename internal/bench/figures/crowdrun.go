@@ -136,14 +136,25 @@ func (c *crowd) collect(ctx context.Context, r *bench.Run, empty []float64) erro
 // counters: more would not fit beside the crowd.
 const baselineMembers = 25_000
 
-// baseline holds counters for the first members of the crowd in the same channels.
+// baseline holds counters for the first members of the crowd in the same channels. People do not
+// join all of their channels at one moment, nor do channels get all of their members at one: the
+// joins come in an order drawn by chance, the same one each time.
 func (c *crowd) baseline(members int) *fanout.Counters {
+	ids := make([]string, members)
+	for m := range ids {
+		ids[m] = string(c.id(m))
+	}
+	joins := make([]uint32, members*crowdScopes)
+	for i := range joins {
+		joins[i] = uint32(i)
+	}
+	rand.New(rand.NewPCG(9, 9)).Shuffle(len(joins), func(i, j int) {
+		joins[i], joins[j] = joins[j], joins[i]
+	})
 	all := fanout.New()
-	for m := range members {
-		id := string(c.id(m))
-		for n := range crowdScopes {
-			all.Join(string(c.names[c.channel(m, n)]), id)
-		}
+	for _, join := range joins {
+		m, n := int(join)/crowdScopes, int(join)%crowdScopes
+		all.Join(string(c.names[c.channel(m, n)]), ids[m])
 	}
 	return all
 }
@@ -166,7 +177,8 @@ func (c *crowd) read(ctx context.Context, r *bench.Run) error {
 	for _, f := range []*bench.Figure{base, loads} {
 		f.Note("%d members by chance out of %d in each round.", n, c.members)
 	}
-	base.Note("The baseline holds %d members, %d counters.", few, few*crowdScopes)
+	base.Note("The baseline holds %d members, %d counters, joined in an order by chance.", few,
+		few*crowdScopes)
 	loads.Note("Loads walk %d MiB in an order by chance.", len(walk.next)>>18)
 	return r.Each(ctx, func(ctx context.Context, _ int) error {
 		ours, err1 := c.counts(ctx, pick(rng, n, c.members, 1, c.id))

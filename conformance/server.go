@@ -1,0 +1,173 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Server is a server under test, as one member sees it.
+type Server struct {
+	URL    string // where its paths begin, without a slash at the end
+	Token  string // of a member
+	Client *http.Client
+	seed   string
+}
+
+// Result is what became of a case. Problem is empty where it holds.
+type Result struct {
+	Case    string `json:"case"`
+	Step    int    `json:"step,omitempty"` // of the problem, from 1
+	Problem string `json:"problem,omitempty"`
+}
+
+// OK reports that the case holds.
+func (r *Result) OK() bool { return r.Problem == "" }
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 8 << 20
+
+// NewServer names a server. The token must be that of a member whom the server knows.
+func NewServer(address, token string) (*Server, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("conformance: %q is no address of a server", address)
+	}
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails; see crypto/rand
+	return &Server{
+		URL: strings.TrimSuffix(address, "/"), Token: token, Client: http.DefaultClient,
+		seed: hex.EncodeToString(b[:]),
+	}, nil
+}
+
+// Run runs one case. The error says that the server did not answer at all.
+func (s *Server) Run(ctx context.Context, c *Case) (Result, error) {
+	run := &run{server: s, prefix: c.ID + "-" + s.seed + "-" + unique(), kept: map[string]string{}}
+	for i := range c.Steps {
+		problem, err := run.step(ctx, &c.Steps[i])
+		if err != nil {
+			return Result{}, fmt.Errorf("case %s, step %d: %w", c.ID, i+1, err)
+		}
+		if problem != "" {
+			return Result{Case: c.ID, Step: i + 1, Problem: problem}, nil
+		}
+	}
+	return Result{Case: c.ID}, nil
+}
+
+func unique() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// run is a case under way.
+type run struct {
+	server *Server
+	prefix string
+	kept   map[string]string
+}
+
+// names in braces are words of small letters and digits.
+var names = regexp.MustCompile(`\{[a-z][a-z0-9]*\}`)
+
+// fill puts in what the names of a text stand for. A name that nothing was kept under is an id of
+// the case's own.
+func (r *run) fill(text string) string {
+	return names.ReplaceAllStringFunc(text, func(name string) string {
+		name = strings.Trim(name, "{}")
+		if _, ok := r.kept[name]; !ok {
+			r.kept[name] = r.prefix + "-" + name
+		}
+		return r.kept[name]
+	})
+}
+
+// step returns what is wrong with the answer, empty for nothing.
+func (r *run) step(ctx context.Context, s *Step) (string, error) {
+	body := []byte(r.fill(string(s.Request.Body)))
+	address := r.server.URL + r.fill(s.Request.Path)
+	req, err := http.NewRequestWithContext(ctx, s.Request.Method, address, bytes.NewReader(body))
+	if err != nil {
+		return "", fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.server.Token)
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := r.server.Client.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("ask the server: %w", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return "", fmt.Errorf("read the answer: %w", err)
+	}
+	if resp.StatusCode == http.StatusUnauthorized && s.Expect.Status != resp.StatusCode {
+		return "", errors.New("the server does not take the token")
+	}
+	what := s.Request.Method + " " + s.Request.Path
+	if resp.StatusCode != s.Expect.Status {
+		return fmt.Sprintf("%s answered %d %s, expected %d", what, resp.StatusCode,
+			brief(answer), s.Expect.Status), nil
+	}
+	return r.judge(what, s, answer)
+}
+
+// judge compares an answer and keeps parts of it.
+func (r *run) judge(what string, s *Step, answer []byte) (string, error) {
+	if len(s.Expect.Body) == 0 && len(s.Keep) == 0 {
+		return "", nil
+	}
+	got, err := decode(answer)
+	if err != nil {
+		return fmt.Sprintf("%s: %v: %s", what, err, brief(answer)), nil
+	}
+	if len(s.Expect.Body) > 0 {
+		want, err := decode([]byte(r.fill(string(s.Expect.Body))))
+		if err != nil {
+			return "", fmt.Errorf("what is expected: %w", err)
+		}
+		if d := differs("body", want, got); d != "" {
+			return what + ": " + d, nil
+		}
+	}
+	for name, path := range s.Keep {
+		v, ok := part(got, path)
+		if !ok {
+			return fmt.Sprintf("%s: there is no %s in %s", what, path, brief(answer)), nil
+		}
+		r.kept[name] = scalar(v)
+	}
+	return "", nil
+}
+
+// scalar is a value as it stands within a text.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	return text(v)
+}
+
+func brief(b []byte) string {
+	const most = 300
+	if b = bytes.TrimSpace(b); len(b) > most {
+		b = append(b[:most:most], "..."...)
+	}
+	return string(b)
+}
