@@ -230,8 +230,8 @@ func (v *hand) outbox(ctx context.Context) error {
 		if err := v.in.Tell(space0, ev); err != nil {
 			return err
 		}
-		if deferred := v.in.Barrier(ctx, space0, d); deferred != nil {
-			return nil
+		if v.in.Barrier(ctx, space0, d) != nil {
+			return nil // it is deferred
 		}
 		return v.say(note{What: k.what, N: i + 1})
 	}
