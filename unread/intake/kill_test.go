@@ -230,12 +230,17 @@ func (v *hand) outbox(ctx context.Context) error {
 		if err := v.in.Tell(space0, ev); err != nil {
 			return err
 		}
-		if v.in.Barrier(ctx, space0, d) != nil {
-			return nil // it is deferred
+		if !v.passes(ctx, d) {
+			return nil
 		}
 		return v.say(note{What: k.what, N: i + 1})
 	}
 	return nil
+}
+
+// passes reports that a delivery is not deferred.
+func (v *hand) passes(ctx context.Context, d Delivery) bool {
+	return v.in.Barrier(ctx, space0, d) == nil
 }
 
 // Programs are killed with SIGKILL at whatever point, a hundred times over on one file: what was
