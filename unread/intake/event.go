@@ -168,6 +168,9 @@ type ScopeStateChanged struct {
 	Shared   bool // members who come back go on where they left
 	Active   bool // of a session: a run is going on,
 	Thinking bool // and it is thinking: nothing is shown meanwhile
+	// PendingInput and PendingPermission say what a session waits for its owner for.
+	PendingInput      bool
+	PendingPermission bool
 	// Head is the scope's last revision, zero for an empty or unknown one.
 	Head readstate.Revision
 }

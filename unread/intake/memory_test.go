@@ -169,6 +169,22 @@ func TestHintAge(t *testing.T) {
 	}
 }
 
+// What a session is doing, and what it waits for, comes back with it.
+func TestSessionsComeBack(t *testing.T) {
+	b := newBench(t, Config{})
+	state := ScopeStateChanged{
+		Scope: "s", Type: readstate.Session, Name: "n", Active: true, PendingInput: true, PendingPermission: true,
+	}
+	b.tell(state, MembershipChanged{Scope: "s", Member: "b", Joined: true})
+	for range 2 {
+		row, err := b.row("b", "s")
+		if x := row.Scope; err != nil || x.Name != "n" || !x.Active || x.Thinking || !x.PendingInput || !x.PendingPermission {
+			t.Errorf("%+v, %v", x, err)
+		}
+		b.restart()
+	}
+}
+
 // A stream that comes back is told of everything that changed since, also of rows and scopes that
 // were let go meanwhile, and of blocks; and of nothing that did not change.
 func TestResumeAfterLettingGo(t *testing.T) {

@@ -288,6 +288,7 @@ func (s *space) state(sc *scope, ev ScopeStateChanged) {
 	info := at.Info
 	info.Archived, info.Name = ev.Archived, ev.Name
 	info.Active, info.Thinking = ev.Active, ev.Thinking
+	info.PendingInput, info.PendingPermission = ev.PendingInput, ev.PendingPermission
 	info.History = readstate.HistoryJoined
 	if ev.Shared {
 		info.History = readstate.HistoryShared

@@ -134,6 +134,8 @@ type frontierDetail struct {
 	Tags      []string          `json:"tags,omitempty"`
 	Active    bool              `json:"active,omitempty"`
 	Thinking  bool              `json:"thinking,omitempty"`
+	Input     bool              `json:"pendingInput,omitempty"`
+	Permit    bool              `json:"pendingPermission,omitempty"`
 	Seq       readstate.Seq     `json:"seq,omitempty"`
 	Latest    string            `json:"latest,omitempty"`
 	LatestAt  int64             `json:"latestAt,omitempty"`

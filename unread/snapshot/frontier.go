@@ -77,6 +77,7 @@ func decodeFrontier(r *Row, names Names) (*frontier, error) {
 			Key: names.ScopeKey(r.Scope), ID: r.Scope, Type: kind, Name: d.Name,
 			ParentID: d.Parent, RootMessage: d.Root, Tags: d.Tags,
 			Archived: r.Visibility == frontierArchived, Active: d.Active, Thinking: d.Thinking,
+			PendingInput: d.Input, PendingPermission: d.Permit,
 		},
 		ranks: readstate.ScopeRanks{
 			LatestSeq: d.Seq, Head: readstate.Revision(r.Ranks.Head),
@@ -139,6 +140,7 @@ func encodeFrontier(f *frontier, names Names) Row {
 		Type: f.info.Type.String(), Name: f.info.Name, Parent: f.info.ParentID,
 		Root: f.info.RootMessage, Shared: f.info.History == readstate.HistoryShared,
 		Tags: f.info.Tags, Active: f.info.Active, Thinking: f.info.Thinking,
+		Input: f.info.PendingInput, Permit: f.info.PendingPermission,
 		Seq: k.LatestSeq, Latest: k.Latest.ID, LatestAt: k.Latest.At, ActiveAt: k.LastActivityAt,
 		Replies: k.Replies, LSN: k.LastLSN, Removed: f.removed.pack(), Everyone: f.everyone.pack(),
 		Since: uint64(f.since), Baselined: f.baselined, Writers: encodeWriters(f.writers, names),
