@@ -74,7 +74,7 @@ verify: ## Check format, lint, repository rules and generated files
 
 .PHONY: conformance
 conformance: ## Run the language-neutral cases and the scenarios
-	$(GO) test -count=1 -timeout $(TIMEOUT) ./readstate/... ./internal/scenario/... $(wildcard ./conformance/...)
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./readstate/... ./internal/scenario/... ./conformance/... ./internal/conform
 
 .PHONY: sim
 sim: ## Run seeded histories against the oracle, SEEDS= of them (default 100)
@@ -99,6 +99,10 @@ bench: deps build ## Measure everything, beside private servers, and write docs/
 .PHONY: microbench
 microbench: ## Run the Go benchmarks of PKG=
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 0 $(PKG)
+
+.PHONY: soak-wakes
+soak-wakes: ## Send 105,000 wakes to a receiver that fails, is late, silent and answers twice; minutes
+	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '^(TestDeliveries|TestKilledWorkers)$$' ./outbox
 
 .PHONY: soak
 soak: ## Run the long versions of the crash, race and replay tests; this takes hours

@@ -97,6 +97,7 @@ func named(ctx context.Context, v facts.View, rows []facts.MessageRow) ([]facts.
 	for i := range rows {
 		keys = append(keys, rows[i].Author, rows[i].Principal)
 		keys = append(keys, rows[i].Named...)
+		keys = append(keys, facts.Listed(rows[i].Recipients)...)
 	}
 	ids, err := v.MemberIDs(ctx, keys)
 	if err != nil {
@@ -107,6 +108,10 @@ func named(ctx context.Context, v facts.View, rows []facts.MessageRow) ([]facts.
 		out[i] = facts.NameMessage(&rows[i], func(k readstate.MemberKey) readstate.MemberID {
 			return ids[k]
 		})
+		out[i].Delivered = len(rows[i].Recipients)
+		for _, k := range facts.Listed(rows[i].Recipients) {
+			out[i].Recipients = append(out[i].Recipients, ids[k])
+		}
 	}
 	return out, nil
 }

@@ -76,6 +76,7 @@ func (w *Workspace) Activities(
 		var keys []readstate.MemberKey
 		for i := range rows {
 			keys = append(keys, rows[i].Actor, rows[i].Subject)
+			keys = append(keys, facts.Listed(rows[i].Recipients)...)
 		}
 		ids, err := v.MemberIDs(ctx, keys)
 		if err != nil {

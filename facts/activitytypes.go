@@ -45,6 +45,7 @@ var highSignal = map[string]bool{
 var telemetry = map[string]bool{
 	"presence": true, "typing": true, "heartbeat": true, "agent_runtime": true,
 	"daemon_telemetry": true, "session_trajectory": true, "live_trajectory": true,
+	"agent_activity": true, "agent_status": true, "agent_session": true,
 }
 
 // HighSignal reports that activities of the type count as unread.

@@ -127,7 +127,16 @@ func NameActivity(a *ActivityRow, name func(readstate.MemberKey) readstate.Membe
 	if a.Subject != 0 {
 		out.Subject = name(a.Subject)
 	}
+	out.Delivered = len(a.Recipients)
+	for _, k := range Listed(a.Recipients) {
+		out.Recipients = append(out.Recipients, name(k))
+	}
 	return out
+}
+
+// Listed are those of a fact's recipients who are named to readers.
+func Listed(recipients []readstate.MemberKey) []readstate.MemberKey {
+	return recipients[:min(len(recipients), ListedRecipients)]
 }
 
 // refusal turns an error of the algebra into one of this package.

@@ -30,6 +30,9 @@ const (
 	// MaxRecipients bounds the members one task message or activity is delivered to: all watchers,
 	// all it may name, and the assignee.
 	MaxRecipients = MaxWatchers + MaxMentions + 1
+	// ListedRecipients is how many of them a list of messages or activities names: more are for
+	// nobody to read, and a page of large ones would be megabytes.
+	ListedRecipients = 20
 	// MaxIndexedDM bounds the members of a dm that are in im_conversation_index: each message of
 	// such a dm writes their rows. A larger one is sorted by its own head.
 	MaxIndexedDM = 100

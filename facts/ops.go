@@ -322,14 +322,18 @@ type Message struct {
 	Principal readstate.MemberID
 	Kind      string
 	Mentions  []readstate.MemberID
-	Everyone  bool
-	Silent    bool
-	ReplyTo   string
-	LocalID   string
-	ExpiresAt int64
-	CreatedAt int64
-	EditedAt  int64
-	Payload   json.RawMessage
+	// Recipients are the humans whom a message of a task was delivered to, at most ListedRecipients
+	// of them; Delivered is how many there were. Only lists tell them.
+	Recipients []readstate.MemberID
+	Delivered  int
+	Everyone   bool
+	Silent     bool
+	ReplyTo    string
+	LocalID    string
+	ExpiresAt  int64
+	CreatedAt  int64
+	EditedAt   int64
+	Payload    json.RawMessage
 }
 
 // Activity is an activity with its members' ids, as readers see it.
@@ -340,6 +344,10 @@ type Activity struct {
 	HighSignal bool
 	Actor      readstate.MemberID
 	Subject    readstate.MemberID // whom an assignment is about
+	// Recipients are the humans whom an activity of a task was delivered to, at most
+	// ListedRecipients of them; Delivered is how many there were.
+	Recipients []readstate.MemberID
+	Delivered  int
 	RefType    string
 	RefID      string
 	CreatedAt  int64 // milliseconds

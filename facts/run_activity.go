@@ -120,10 +120,9 @@ func (g *group) mayAct(
 }
 
 // happen appends an activity and, if it is one of a task that has to be seen, delivers it: to the
-// watchers, the assignee and whomever else the activity is about, but for its actor (RT-162).
-// Mentions are no part of it (RT-181).
+// watchers and the assignee, but for its actor (RT-162). Mentions are no part of it (RT-181).
 func (g *group) happen(
-	ctx context.Context, w *workspace, s ScopeRow, row ActivityRow, about ...readstate.MemberKey,
+	ctx context.Context, w *workspace, s ScopeRow, row ActivityRow,
 ) (*ActivityRow, error) {
 	if !row.HighSignal || s.Info.Type != readstate.Task {
 		return g.appendActivity(ctx, w, s, row, audience{})
@@ -132,7 +131,7 @@ func (g *group) happen(
 	if err != nil {
 		return nil, err
 	}
-	to, err := g.plan(ctx, s, append(about, task.Assignee), row.Actor)
+	to, err := g.plan(ctx, s, []readstate.MemberKey{task.Assignee}, row.Actor)
 	if err != nil {
 		return nil, err
 	}

@@ -112,12 +112,9 @@ func (o *putTask) apply(
 		if err != nil {
 			return nil, err
 		}
-		// Who loses a task has to know that as much as who gets it, and no more than that.
-		loser := was.Assignee
-		if a.Subject == 0 {
-			loser = 0
-		}
-		if _, err := g.happen(ctx, w, scope, a, loser); err != nil {
+		// The assignee is the one that the task has now: whoever lost it is told where they watch it,
+		// and not otherwise (RT-181).
+		if _, err := g.happen(ctx, w, scope, a); err != nil {
 			return nil, err
 		}
 		changed = append(changed, a.Type)

@@ -38,7 +38,8 @@ type activityBody struct {
 }
 
 // Activity is one as readers see it. Its seq is among the activities of the scope, which are
-// counted apart from the messages.
+// counted apart from the messages. Recipients are the humans whom one of a task was delivered to,
+// at most twenty of them; Delivered is how many there were.
 type Activity struct {
 	ID          string          `json:"id"`
 	ActivitySeq uint64          `json:"activitySeq"`
@@ -46,6 +47,8 @@ type Activity struct {
 	HighSignal  bool            `json:"highSignal"`
 	Actor       string          `json:"actor"`
 	Subject     string          `json:"subject,omitempty"`
+	Recipients  []string        `json:"recipients,omitempty"`
+	Delivered   int             `json:"delivered,omitempty"`
 	RefType     string          `json:"refType,omitempty"`
 	Ref         string          `json:"ref,omitempty"`
 	CreatedAt   time.Time       `json:"createdAt"`
@@ -127,9 +130,14 @@ func listActivities(c *call, p *activityListParams, _ *none) (ActivityList, erro
 }
 
 func newActivity(a *facts.Activity) Activity {
-	return Activity{
+	out := Activity{
 		ID: a.ID, ActivitySeq: uint64(a.Seq), Type: a.Type, HighSignal: a.HighSignal,
 		Actor: string(a.Actor), Subject: string(a.Subject), RefType: a.RefType, Ref: a.RefID,
 		CreatedAt: time.UnixMilli(a.CreatedAt).UTC(), Payload: a.Payload,
+		Delivered: a.Delivered,
 	}
+	for _, id := range a.Recipients {
+		out.Recipients = append(out.Recipients, string(id))
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/live"
+	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/unread"
 	"github.com/tidemark-im/tidemark/unread/intake"
 )
@@ -16,6 +17,7 @@ type reading struct {
 	runtime   unread.Stats
 	intake    intake.Stats // of snapshot mode
 	lane      facts.LaneStats
+	outbox    outbox.Stats // of a server that has one
 	hub       live.Stats
 	streams   live.Options
 	limits    Limits
@@ -30,7 +32,8 @@ const (
 )
 
 // figures are the metrics that are taken when somebody asks. Each budget has its limit beside
-// them, in limitFigures; snapshotFigures come with them in snapshot mode.
+// them, in limitFigures; snapshotFigures come with them in snapshot mode, and the figures of an
+// outbox where there is one.
 var figures = slices.Concat(streamFigures, requestFigures, laneFigures, memoryFigures, limitFigures)
 
 var streamFigures = []figure{

@@ -27,6 +27,8 @@ var (
 	silent = shape{}
 	// seeks find the messages behind a count, by index and with a limit; they count nothing.
 	seeks = regexp.MustCompile(`(?is)^(begin|rollback)|^with blocked as .* limit |\bfrom members\b|join members`)
+	// index is the list of a member's tasks, which says where they stand and counts nothing.
+	index = regexp.MustCompile(`(?is)^(begin|rollback)|\bfrom im_conversation_index\b|\b(from|join) (members|workspaces)\b`)
 	// cursors are the rows that a read writes, and what numbers the commit.
 	cursors = regexp.MustCompile(`(?i)^(begin|commit|update workspaces set lsn|insert .* into conversation_member_states)`)
 )
@@ -46,6 +48,7 @@ func surfaces(h *harness) []surface {
 		{"listWorkspaces", get("/api/v1/workspaces"), shape{"http", aboutNames, 3}},
 		{"listUnread", get("W/unread"), silent},
 		{"unreadTotals", get("W/unread/totals?groupBy=parent"), silent},
+		{"listConversations", get("W/conversations"), shape{"http", index, 6}},
 		{"queryUnread", func() {
 			h.want(200, "POST", "W/unread:query", h.service(), object{"members": []string{"B"}})
 		}, silent},
@@ -75,7 +78,7 @@ func surfaces(h *harness) []surface {
 }
 
 // aboutUnread are the paths whose answers are unread state.
-var aboutUnread = regexp.MustCompile(`/(unread|read-state|read-all|events|socket)\b|^/api/v1/workspaces$`)
+var aboutUnread = regexp.MustCompile(`/(unread|read-state|read-all|events|socket|conversations)\b|^/api/v1/workspaces$`)
 
 // Every way on which unread state leaves the server has its statements counted, and no way can
 // be added without. Heartbeats have a test of their own.

@@ -17,6 +17,8 @@ type ScopeMember struct {
 	Notification string     `json:"notification,omitempty" enum:"all,mentions,none,inherit"`
 	Until        *time.Time `json:"until,omitempty"`
 	Visible      *bool      `json:"visible,omitempty"`
+	// Watching is said of members of a task who chose to be told of everything in it.
+	Watching bool `json:"watching,omitempty"`
 }
 
 // Roster is a page of a scope's members.
@@ -123,7 +125,8 @@ func (s *Server) addMemberships() {
 }
 
 func listRoster(c *call, p *rosterParams, _ *none) (Roster, error) {
-	if _, err := c.seen(p.S, p.Member); err != nil {
+	scope, err := c.seen(p.S, p.Member)
+	if err != nil {
 		return Roster{}, err
 	}
 	list := "roster " + string(p.S)
@@ -147,6 +150,7 @@ func listRoster(c *call, p *rosterParams, _ *none) (Roster, error) {
 				m.Until = &at
 			}
 		}
+		m.Watching = scope.Info.Type == readstate.Task && rows[i].Row.Follow == readstate.FollowExplicit
 		out.Members[i] = m
 	}
 	if more {

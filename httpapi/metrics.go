@@ -68,18 +68,27 @@ func describeFigure(name, help string, kind prometheus.ValueType, v func(*readin
 	return figure{prometheus.NewDesc(name, help, nil, nil), kind, v}
 }
 
-// figures are those that the engine has.
+// figures are those that the engine and the outbox have, and outboxStoreFigures beside them.
 func (c survey) figures() []figure {
-	if c.s.engine.Intake() == nil {
-		return figures
+	all := figures
+	if c.s.engine.Intake() != nil {
+		all = slices.Concat(all, snapshotFigures)
 	}
-	return slices.Concat(figures, snapshotFigures)
+	if c.s.outbox != nil {
+		all = slices.Concat(all, outboxFigures, outboxLimitFigures)
+	}
+	return all
 }
 
 // Describe implements prometheus.Collector.
 func (c survey) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range c.figures() {
 		to <- f.desc
+	}
+	if c.s.outbox != nil {
+		for _, f := range outboxStoreFigures {
+			to <- f.desc
+		}
 	}
 }
 
@@ -96,7 +105,14 @@ func (c survey) Collect(to chan<- prometheus.Metric) {
 	if in := c.s.engine.Intake(); in != nil {
 		r.intake = in.Stats()
 	}
-	for _, f := range c.figures() {
+	all := c.figures()
+	if c.s.outbox != nil {
+		var counted bool
+		if r.outbox, counted = c.readOutbox(); counted {
+			all = slices.Concat(all, outboxStoreFigures)
+		}
+	}
+	for _, f := range all {
 		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&r))
 	}
 }

@@ -93,8 +93,8 @@ func New(cfg Config) (*Server, error) {
 		cfg.Live.Log = cfg.Log
 	}
 	s := &Server{
-		engine: cfg.Engine, outbox: cfg.Outbox, auth: cfg.Auth, limits: cfg.Limits, prefix: cfg.Prefix, app: cfg.App,
-		log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
+		engine: cfg.Engine, outbox: cfg.Outbox, auth: cfg.Auth, limits: cfg.Limits,
+		prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version),
 	}

@@ -98,6 +98,8 @@ type Message struct {
 	NotifyPrincipal  string          `json:"notifyPrincipal,omitempty"`
 	Kind             string          `json:"kind"`
 	Mentions         []string        `json:"mentions"`
+	Recipients       []string        `json:"recipients,omitempty"` // of a task's, in lists only
+	Delivered        int             `json:"delivered,omitempty"`  // how many they are
 	MentionsEveryone bool            `json:"mentionsEveryone,omitempty"`
 	Silent           bool            `json:"silent,omitempty"`
 	ReplyTo          string          `json:"replyTo,omitempty"`
@@ -146,6 +148,10 @@ func NewMessage(m *facts.Message) Message {
 	}
 	for i, id := range m.Mentions {
 		out.Mentions[i] = string(id)
+	}
+	out.Delivered = m.Delivered
+	for _, id := range m.Recipients {
+		out.Recipients = append(out.Recipients, string(id))
 	}
 	return out
 }

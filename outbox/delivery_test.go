@@ -103,9 +103,10 @@ func until(t *testing.T, what string, most time.Duration, done func() bool) time
 	return time.Since(began)
 }
 
-// heap watches the highest size of the heap until stop is called.
-func heap() (stop func() uint64) {
-	var most atomic.Uint64
+// memory watches the highest size of the heap, and of what the system has given the process,
+// until stop is called.
+func memory() (stop func() (heap, resident uint64)) {
+	var most, given atomic.Uint64
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -115,6 +116,7 @@ func heap() (stop func() uint64) {
 		for {
 			runtime.ReadMemStats(&m)
 			most.Store(max(most.Load(), m.HeapAlloc))
+			given.Store(max(given.Load(), resident()))
 			select {
 			case <-end:
 				return
@@ -122,11 +124,24 @@ func heap() (stop func() uint64) {
 			}
 		}
 	}()
-	return func() uint64 {
+	return func() (heap, resident uint64) {
 		close(end)
 		<-ended
-		return most.Load()
+		return most.Load(), given.Load()
 	}
+}
+
+// resident is what the system has given this process; 0 where it does not say.
+func resident() uint64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages uint64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
 }
 
 // A real receiver that fails, is slow, late, busy and silent, and answers twice, is judged by its
@@ -149,7 +164,8 @@ func TestDeliveries(t *testing.T) {
 	runtime.GC()
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
-	stop := heap()
+	given := resident()
+	stop := memory()
 	ended := make(chan error, 1)
 	began := time.Now()
 	go func() { ended <- h.b.Run(t.Context()) }()
@@ -180,7 +196,8 @@ func TestDeliveries(t *testing.T) {
 	}
 	until(t, "the silent", 10*patience, func() bool { return len(h.left()) == 0 })
 	all := time.Since(began)
-	grown := int64(stop()) - int64(before.HeapAlloc)
+	highest, peak := stop()
+	grown, more := int64(highest)-int64(before.HeapAlloc), int64(peak)-int64(given)
 	stats, err := h.b.Stats(t.Context())
 	h.ok(err)
 	h.b.Close()
@@ -202,12 +219,21 @@ func TestDeliveries(t *testing.T) {
 	if rows := h.query(`SELECT 1 FROM dead_letters`); len(rows) != 0 {
 		t.Errorf("%d dead letters", len(rows))
 	}
+	counted := h.query(`SELECT max(targets_above_e) FROM conversation_member_states WHERE member = ?`,
+		int64(h.key("h0")))
+	if len(counted) != 1 || counted[0][0] != int64(posts) {
+		t.Errorf("%d messages are counted as %v", posts, counted)
+	}
 	const most = 64 << 20
 	if grown > most {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
+	if most := int64(256 << 20); more > most {
+		t.Errorf("the process grew by %d MiB", more>>20)
+	}
 	t.Logf("%d wakes queued in %v; the good have theirs after %v, all but the silent after %v, all "+
-		"after %v: %.0f/s; %d attempts, %d refused, %d asked to wait, %d repeated; heap +%d MiB", total,
+		"after %v: %.0f/s; %d attempts, %d refused, %d asked to wait, %d repeated; heap +%d MiB, "+
+		"resident %d to %d MiB", total,
 		queued.Round(time.Millisecond), good.Round(time.Millisecond), others.Round(time.Millisecond), all.Round(time.Millisecond), float64(total)/all.Seconds(),
-		stats.Sent+stats.Refused+stats.AskedToWait, stats.Refused, stats.AskedToWait, repeats, grown>>20)
+		stats.Sent+stats.Refused+stats.AskedToWait, stats.Refused, stats.AskedToWait, repeats, grown>>20, given>>20, peak>>20)
 }

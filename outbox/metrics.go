@@ -71,7 +71,8 @@ type Stats struct {
 	OldestAge time.Duration
 }
 
-// Stats takes a survey. It asks the store for numbers, each up to facts.GaugeBound.
+// Stats takes a survey. It asks the store for numbers, each up to facts.GaugeBound. With an error
+// of the store everything but Gauges and OldestAge is there.
 func (b *Outbox) Stats(ctx context.Context) (Stats, error) {
 	m := &b.metrics
 	s := Stats{

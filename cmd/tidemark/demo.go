@@ -71,7 +71,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	effects, err := startEffects(ctx, engine, outbox.Network{
 		AllowHTTP: true, Allow: outbox.AllowPrivate(), // it listens on this machine alone
-	}, m.Now, log)
+	}, c.values.Outbox, m.Now, log)
 	if err != nil {
 		return err
 	}
@@ -108,6 +108,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return listeners.serve(ctx, server, c.values.HTTP, demoDrain, log) })
 	group.Go(func() error { return c.traffic(ctx, engine) })
+	group.Go(func() error { return demo.NewAgent(engine, effects.Outbox).Run(ctx) })
 	return group.Wait()
 }
 

@@ -16,7 +16,7 @@ import (
 
 // effectFlags say where wakes and webhooks may be sent.
 type effectFlags struct {
-	WakeAllow     []string `placeholder:"NETWORK" help:"Networks that agents and webhooks may be in although they are not public, as 10.0.0.0/8; \"private\" is all private and local ones."`
+	WakeAllow     []string `placeholder:"NETWORK" help:"${about_wake_allow}"`
 	WakeAllowHTTP bool     `name:"wake-allow-http" help:"Let wakes and webhooks go to addresses without TLS."`
 
 	network outbox.Network
@@ -49,7 +49,7 @@ type effects struct {
 
 // startEffects begins to carry out what facts cause.
 func startEffects(
-	ctx context.Context, engine *tidemark.Engine, network outbox.Network,
+	ctx context.Context, engine *tidemark.Engine, network outbox.Network, limits outbox.Limits,
 	now func() time.Time, log *slog.Logger,
 ) (*effects, error) {
 	var box atomic.Pointer[outbox.Outbox] // commits may come before it is there
@@ -63,7 +63,7 @@ func startEffects(
 	}
 	b, err := outbox.New(outbox.Options{
 		Store: port.Store, Terms: port.Terms, Accounting: outbox.Applied(port.Applied),
-		Badges: outbox.EngineBadges(engine), Network: network, Now: now, Log: log,
+		Badges: outbox.EngineBadges(engine), Network: network, Limits: limits, Now: now, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	effects, err := startEffects(ctx, engine, c.network, m.Now, log)
+	effects, err := startEffects(ctx, engine, c.network, c.values.Outbox, m.Now, log)
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func testActivityRefusals(t *testing.T, r *rig, f *faulty) {
 	_, before := f.counted()
 	for _, kind := range []string{
 		"presence", "typing", "heartbeat", "agent_runtime", "daemon_telemetry",
-		"session_trajectory", "live_trajectory",
+		"session_trajectory", "live_trajectory", "agent_activity", "agent_status", "agent_session",
 		"", "A", "1a", "_a", "a-b", "a b", "é", strings.Repeat("a", facts.MaxTypeBytes+1),
 	} {
 		_, err := r.lane.RecordActivity(ctx, testWorkspace, record("op", kind))

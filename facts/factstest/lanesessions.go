@@ -75,8 +75,13 @@ func testSessionSettles(t *testing.T, r *rig, _ *faulty) {
 		post s3 E
 		post s3 E
 		remove s3 3
-		read s3 A 2 v=0`)
-	for _, s := range []model.ScopeID{1, 2, 3} {
+		read s3 A 2 v=0
+		create s4 session A
+		post s4 E
+		post s4 E
+		remove s4 2
+		post s4 A unreadable saw=1`)
+	for _, s := range []model.ScopeID{1, 2, 3, 4} {
 		scope := r.scope(t, s)
 		row := r.stateOf(t, scope.Info.ID, "A").Row
 		if row.Read != scope.Ranks.Head || row.Point.E != scope.Ranks.Head {
@@ -88,9 +93,9 @@ func testSessionSettles(t *testing.T, r *rig, _ *faulty) {
 // covers: SE-120 SE-121 SE-122 SE-123 SE-124
 func testSessionMerge(t *testing.T, r *rig, _ *faulty) {
 	r.agreeing(t, sessions+`
-		read s1 A 1 v=0
+		read s1 A 3 v=0
 		remove s1 3
-		unread s1 A from=3 v=0
+		unread s1 A from=2 v=0
 		read s2 A 3 v=0
 		merge s1 s2`)
 	scope := r.scope(t, 2)
@@ -98,7 +103,7 @@ func testSessionMerge(t *testing.T, r *rig, _ *faulty) {
 	if scope.Ranks.Head != 7 || scope.Ranks.LatestSeq != 8 || row.Read != 3 {
 		t.Errorf("merged to %+v, read %d", scope.Ranks, row.Read)
 	}
-	if row.Manual != (readstate.Manual{Set: true, From: 6, Version: 2}) {
+	if row.Manual != (readstate.Manual{Set: true, From: 5, Version: 2}) {
 		t.Errorf("the mark is %+v", row.Manual)
 	}
 	view, err := r.store.View(t.Context())

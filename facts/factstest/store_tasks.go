@@ -381,7 +381,7 @@ func testConversations(_ *testing.T, w *world) {
 	w.write(&facts.Changes{Conversations: []facts.ConversationRow{second.ConversationRow}})
 	w.same("touched", page(me, 0), []facts.Conversation{second, first})
 	w.write(&facts.Changes{GoneStates: []facts.RowKey{first.RowKey}})
-	w.write(&facts.Changes{States: []facts.StateRow{stateRow(first.RowKey.Scope, me)}})
+	w.write(&facts.Changes{States: []facts.StateRow{stateRow(first.Scope, me)}})
 	w.same("gone", page(me, 0), []facts.Conversation{second})
 	w.same("of another, still", page(other, 0), []facts.Conversation{theirs})
 }
@@ -402,7 +402,7 @@ func testConversationRandom(_ *testing.T, w *world) {
 		if a.SortAt != b.SortAt {
 			return int(b.SortAt - a.SortAt)
 		}
-		return int(b.RowKey.Scope) - int(a.RowKey.Scope)
+		return int(b.Scope) - int(a.Scope)
 	})
 	for _, kind := range []readstate.ScopeType{0, readstate.Task, readstate.DM} {
 		want := slices.DeleteFunc(slices.Clone(all), func(c facts.Conversation) bool {

@@ -180,12 +180,13 @@ func (s *session) conversations(
 	}
 	err := s.each(ctx, selectConversations, 0, args, func(r *record) (err error) {
 		var c facts.Conversation
-		c.Member, c.RowKey.Scope = readstate.MemberKey(r.uint()), readstate.ScopeKey(r.uint())
+		c.Member, c.Scope = readstate.MemberKey(r.uint()), readstate.ScopeKey(r.uint())
 		name := r.string()
-		known := false
-		if c.Kind, known = readstate.ParseScopeType(name); !known {
+		kind, known := readstate.ParseScopeType(name)
+		if !known {
 			return fmt.Errorf("conversation of kind %q", name)
 		}
+		c.Kind = kind
 		c.SortAt = r.int()
 		c.MessageSeq, c.ActivitySeq = readstate.Seq(r.uint()), readstate.Seq(r.uint())
 		c.UpdatedLSN = readstate.LSN(r.uint())

@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/internal/demo"
+	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -75,6 +76,7 @@ func TestSeed(t *testing.T) {
 		"ada-dora":     {0, 0, false, false},
 		"badge-colour": {1, 1, true, false},
 		"release-14":   {1, 0, true, false},
+		"archive-dot":  {2, 0, true, false},
 	}
 	if diff := cmp.Diff(want, look(t, e, demo.Ada)); diff != "" {
 		t.Error(diff)
@@ -213,5 +215,95 @@ func TestLinkKeepsTheTokenInTheFragment(t *testing.T) {
 	v, err := url.ParseQuery(u.EscapedFragment())
 	if err != nil || v.Get("token") != "a.b+c&d" || v.Get("device") != "Ada's phone" {
 		t.Errorf("%s: %v, %v", link, v, err)
+	}
+}
+
+// The task shows every way to be told: given to, watching, named, and woken.
+func TestTaskOfTheDemo(t *testing.T) {
+	e := seeded(t)
+	w := e.Workspace(demo.Workspace)
+	page, err := w.Messages(t.Context(), tidemark.MessageFilter{Scope: "archive-dot", Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]readstate.MemberID
+	for _, m := range page.Messages {
+		slices.Sort(m.Recipients)
+		got = append(got, m.Recipients)
+	}
+	want := [][]readstate.MemberID{{"ada", "ben"}, {"ada"}, {"ada", "ben", "dora"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if dora := look(t, e, "dora")["archive-dot"]; dora.Unread != 1 || dora.Attention != 1 {
+		t.Errorf("Dora, who was named once: %+v", dora)
+	}
+	for _, m := range []readstate.MemberID{"chen", "emil", demo.Otto} {
+		if got := look(t, e, m)["archive-dot"]; got.Unread != 0 || got.Shown {
+			t.Errorf("%s: %+v", m, got)
+		}
+	}
+}
+
+// Otto is woken for what names him, and answers it once, also when he begins anew.
+func TestAgentAnswers(t *testing.T) {
+	e := seeded(t)
+	var box *outbox.Outbox
+	port, err := e.Effects(t.Context(), func(w facts.WorkspaceKey) {
+		if box != nil {
+			box.Poke(w)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err = outbox.New(outbox.Options{
+		Store: port.Store, Terms: port.Terms, Accounting: outbox.Applied(port.Applied),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- box.Run(context.WithoutCancel(t.Context())) }()
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		agent := make(chan error, 1)
+		go func() { agent <- demo.NewAgent(e, box).Run(ctx) }()
+		answered(t, e)
+		cancel()
+		if err := <-agent; err != nil {
+			t.Error(err)
+		}
+	}
+	box.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := demo.NewAgent(e, box).Run(t.Context()); err != nil {
+		t.Errorf("after the end of the outbox: %v", err)
+	}
+}
+
+// answered waits until Otto has answered Emil, whom nobody else answers.
+func answered(t *testing.T, e *tidemark.Engine) {
+	t.Helper()
+	watch, err := e.Workspace(demo.Workspace).Watch("emil")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	for {
+		switch n := look(t, e, "emil")["archive-dot"].Attention; {
+		case n == 1:
+			return
+		case n > 1:
+			t.Fatalf("%d answers", n)
+		}
+		select {
+		case <-watch.Ready():
+			watch.Next(100)
+		case <-t.Context().Done():
+			t.Fatal("no answer")
+		}
 	}
 }

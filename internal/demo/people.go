@@ -11,6 +11,9 @@ const (
 	Ben readstate.MemberID = "ben"
 )
 
+// Otto is an agent: he is woken and never counted. See Agent.
+const Otto readstate.MemberID = "otto"
+
 type person struct {
 	id    readstate.MemberID
 	name  string
@@ -23,7 +26,7 @@ var people = []person{
 	{id: "chen", name: "Chen Wei"},
 	{id: "dora", name: "Dora Marques"},
 	{id: "emil", name: "Emil Novak"},
-	{id: "otto", name: "Otto (agent)", agent: true},
+	{id: Otto, name: "Otto (agent)", agent: true},
 }
 
 // others are those who write by themselves.
@@ -36,6 +39,8 @@ type scope struct {
 	members []readstate.MemberID // of a channel or dm
 	parent  readstate.ScopeID    // of a thread
 	root    string               // message that a thread hangs on
+	// watchers of a task are told of everything in it
+	watchers []readstate.MemberID
 }
 
 func everybody() []readstate.MemberID {
@@ -67,7 +72,15 @@ var scopes = []scope{
 		id: "release-14", kind: readstate.Thread, name: "Release 1.4",
 		parent: "releases", root: "releases-1",
 	},
+	{
+		id: task, kind: readstate.Task, name: "A dot stays after an archive",
+		members: everybody(), watchers: []readstate.MemberID{Ben, Otto},
+	},
 }
+
+// task is given to Ada; Ben and Otto watch it, and the others are told of it only where they are
+// named.
+const task readstate.ScopeID = "archive-dot"
 
 // line is something that was said before the demo began. Named is who is mentioned; the word
 // everyone is everyone.
@@ -101,6 +114,7 @@ var past = []line{
 	{scope: "ada-ben", author: Ben, text: "Lunch at one?"},
 	{scope: "ada-ben", author: Ada, text: "At one, yes."},
 	{scope: "ada-dora", author: "dora", text: "I sent you the numbers of last week."},
+	{scope: task, author: "chen", text: "After I archive a channel its dot stays until I reload."},
 	// From here on Ada has been away.
 	{scope: "general", author: "dora", text: "The guests from the university arrive at three."},
 	{scope: "general", author: Ben, text: "I booked the big room."},
@@ -115,7 +129,12 @@ var past = []line{
 	{scope: "release-14", author: "otto", text: "Two of five points are left."},
 	{scope: "ada-ben", author: Ben, text: "Bring the red notebook, please."},
 	{scope: "random", author: "chen", text: "The cake is a lie."},
+	{scope: task, author: Ben, text: "I can see it, too. Only in the second window."},
+	{
+		scope: task, author: "emil", named: []readstate.MemberID{"dora", Otto},
+		text: "@dora does the sketch say what should happen? @otto please look at the log.",
+	},
 }
 
 // awayFrom is the place in past from which on Ada has read nothing.
-const awayFrom = 13
+const awayFrom = 14

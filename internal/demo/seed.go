@@ -18,19 +18,28 @@ func Seed(ctx context.Context, engine *tidemark.Engine) error {
 		return fmt.Errorf("seed: %w", err)
 	}
 	w := engine.Workspace(Workspace)
-	for _, fill := range []func(*facts.Batch){addPeople, addScopes, addPast, addThreads} {
-		if err := run(ctx, w, fill); err != nil {
+	fill := func(add func(*facts.Batch)) func(context.Context, *tidemark.Workspace) error {
+		return func(ctx context.Context, w *tidemark.Workspace) error { return run(ctx, w, add) }
+	}
+	for _, step := range []func(context.Context, *tidemark.Workspace) error{
+		fill(addPeople), fill(addScopes), watch, fill(addTask), fill(addPast), fill(addThreads),
+		arrange, review,
+	} {
+		if err := step(ctx, w); err != nil {
 			return fmt.Errorf("seed: %w", err)
 		}
 	}
-	err := arrange(ctx, w)
+	return nil
+}
+
+// review is what happened last.
+func review(ctx context.Context, w *tidemark.Workspace) error {
+	status := "in review"
+	_, err := w.PutTask(ctx, facts.PutTask{Scope: task, Actor: "chen", Status: &status})
 	if err == nil {
 		_, err = w.MarkUnread(ctx, facts.MarkUnread{Scope: "releases", Member: Ada, Trusted: true})
 	}
-	if err != nil {
-		return fmt.Errorf("seed: %w", err)
-	}
-	return nil
+	return err
 }
 
 func run(ctx context.Context, w *tidemark.Workspace, fill func(*facts.Batch)) error {
@@ -63,6 +72,30 @@ func addScopes(b *facts.Batch) {
 			b.PutMembership(facts.PutMembership{Scope: s.id, Member: m})
 		}
 	}
+}
+
+// addTask gives the task to Ada, before anything was said in it.
+func addTask(b *facts.Batch) {
+	ada, status := Ada, "open"
+	title := "A dot stays after an archive"
+	b.PutTask(facts.PutTask{
+		Scope: task, Actor: "chen", Assignee: &ada, Status: &status, Title: &title,
+	})
+}
+
+// watch has those watch tasks who want to be told of everything in them.
+func watch(ctx context.Context, w *tidemark.Workspace) error {
+	for i := range scopes {
+		for _, m := range scopes[i].watchers {
+			_, err := w.SetFollow(ctx, facts.SetFollow{
+				Scope: scopes[i].id, Member: m, Following: true, Trusted: true,
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // addPast says what was said in channels and direct messages.

@@ -50,8 +50,8 @@ var where = []struct {
 	percent int
 	scope   readstate.ScopeID
 }{
-	{28, "general"}, {20, "design"}, {8, "releases"}, {14, "random"},
-	{14, "badge-colour"}, {8, "release-14"}, {8, "ada-dora"},
+	{24, "general"}, {18, "design"}, {8, "releases"}, {12, "random"},
+	{12, "badge-colour"}, {8, "release-14"}, {8, "ada-dora"}, {10, task},
 }
 
 // Step lets one thing happen: mostly a message, sometimes a change of the last one.
@@ -74,14 +74,19 @@ func (t *Traffic) Step(ctx context.Context) error {
 
 func (t *Traffic) say(ctx context.Context, scope readstate.ScopeID) error {
 	author := others[t.rng.IntN(len(others))]
-	if scope == "ada-dora" {
+	switch {
+	case scope == "ada-dora":
 		author = "dora"
+	case scope == task && author == Otto:
+		author = "chen" // he answers by himself, see Agent
 	}
 	text := remarks[t.rng.IntN(len(remarks))]
 	op := facts.Post{Scope: scope, OpID: t.opID(), Author: author}
 	switch at := t.rng.IntN(100); {
 	case scope == "ada-dora":
-	case at < 4:
+	case scope == task && at < 30: // there is no everyone in a task
+		op.Mentions, text = []readstate.MemberID{Otto}, "@otto "+text
+	case at < 4 && scope != task:
 		op.Everyone, text = true, "@everyone "+text
 	case at < 12:
 		op.Mentions, text = []readstate.MemberID{Ada}, "@ada "+text

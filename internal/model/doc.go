@@ -127,8 +127,9 @@
 //     that moment. Following is a choice and nothing else: it moves no point and no
 //     level, outlives leaving, and can be ended by somebody who has left. Being
 //     assigned takes a row that is joined and visible.
-//  26. Each changed field of a planned task is one activity, a title's of low signal. Who
-//     was assigned before is told of a change of that as well.
+//  26. Each changed field of a planned task is one activity, a title's of low signal. The
+//     assignee is the one after the change: who was assigned before is told as a watcher
+//     or not at all.
 //  27. With each readable entry of a planned task comes a low-signal activity by its
 //     author. A read of a planned task through a revision also reads the activities
 //     through the one of the newest entry at or below that revision, and so does a send

@@ -35,23 +35,22 @@ func (w *World) task(op Op) (Outcome, error) {
 	if !s.planned || op.Member < 1 || op.Other < 0 || op.Status < 0 || op.Title < 0 {
 		return Outcome{}, ErrInvalid
 	}
-	former := s.assignee
-	assigned := op.Assigns && op.Other != former
+	assigned := op.Assigns && op.Other != s.assignee
 	if assigned && op.Other != 0 && !w.present(s, op.Other) {
 		return Outcome{}, ErrForbidden
 	}
 	out := Outcome{}
-	happen := func(low bool, also ...MemberID) {
+	happen := func(low bool) {
 		a := &activity{seq: s.latestActivity() + 1, actor: op.Member, low: low}
 		if !low {
-			a.recipients = w.plan(s, also, op.Member)
+			a.recipients = w.plan(s, nil, op.Member)
 		}
 		s.activities = append(s.activities, a)
 		out.Changed, out.Activity, out.Changes = true, a.seq, out.Changes+1
 	}
 	if assigned {
 		s.assignee = op.Other
-		happen(false, former)
+		happen(false)
 	}
 	if op.Status != 0 && op.Status != s.status {
 		s.status = op.Status

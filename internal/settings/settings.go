@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/live"
+	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/unread"
 	"github.com/tidemark-im/tidemark/unread/intake"
 	"github.com/tidemark-im/tidemark/unread/snapshot"
@@ -24,6 +25,7 @@ type Values struct {
 	Lane    facts.LaneConfig
 	Live    live.Options
 	HTTP    httpapi.Limits
+	Outbox  outbox.Limits
 }
 
 // Defaults are the values that hold where nobody says otherwise.
@@ -39,7 +41,7 @@ func Defaults() Values {
 			Heartbeat: live.DefaultHeartbeat, WriteTimeout: live.DefaultWriteTimeout,
 			Retry: live.DefaultRetry, PageRows: live.DefaultPageRows,
 		},
-		HTTP: httpapi.DefaultLimits(),
+		HTTP: httpapi.DefaultLimits(), Outbox: outbox.DefaultLimits(),
 	}
 }
 
@@ -172,7 +174,41 @@ func Load(lookup func(name string) (text string, set bool)) (Values, error) {
 	if err := errors.Join(refused...); err != nil {
 		return Values{}, err
 	}
+	if err := errors.Join(v.together()...); err != nil {
+		return Values{}, err
+	}
 	return v, nil
+}
+
+// together returns what is wrong with values each of which is acceptable by itself.
+func (v *Values) together() (refused []error) {
+	o := &v.Outbox
+	for _, rule := range []struct {
+		holds            bool
+		value, than, why string
+	}{
+		{
+			o.LeaseFor >= 2*o.WakeTimeout, "TIDEMARK_OUTBOX_LEASE", "TIDEMARK_OUTBOX_WAKE_TIMEOUT",
+			"twice as long as",
+		},
+		{
+			o.LeaseFor >= 2*o.StageTimeout, "TIDEMARK_OUTBOX_LEASE", "TIDEMARK_OUTBOX_STAGE_TIMEOUT",
+			"twice as long as",
+		},
+		{
+			o.DeferMost >= o.DeferFirst, "TIDEMARK_OUTBOX_DEFER_MOST", "TIDEMARK_OUTBOX_DEFER_FIRST",
+			"no shorter than",
+		},
+		{
+			o.RetryMost >= o.RetryFirst, "TIDEMARK_OUTBOX_RETRY_MOST", "TIDEMARK_OUTBOX_RETRY_FIRST",
+			"no shorter than",
+		},
+	} {
+		if !rule.holds {
+			refused = append(refused, fmt.Errorf("$%s must be %s $%s", rule.value, rule.why, rule.than))
+		}
+	}
+	return refused
 }
 
 // CheckNames refuses variables that begin like those of the table and are none of them. The

@@ -247,3 +247,39 @@ func TestEveryBudgetHasAName(t *testing.T) {
 		}
 	}
 }
+
+// Values that are acceptable one by one may not be so together: a lease that ends before its work,
+// a longest pause that is shorter than the first.
+func TestValuesThatContradict(t *testing.T) {
+	for name, c := range map[string]struct {
+		texts map[string]string
+		says  []string
+	}{
+		"lease and requests": {
+			map[string]string{"LEASE": "20s", "WAKE_TIMEOUT": "11s"}, []string{"_LEASE", "_WAKE_TIMEOUT"},
+		},
+		"lease and stages": {
+			map[string]string{"LEASE": "20s", "STAGE_TIMEOUT": "11s"}, []string{"_LEASE", "_STAGE_TIMEOUT"},
+		},
+		"pauses of rows that wait": {
+			map[string]string{"DEFER_FIRST": "2s", "DEFER_MOST": "1s"}, []string{"_DEFER_MOST", "_DEFER_FIRST"},
+		},
+		"pauses after failures": {
+			map[string]string{"RETRY_FIRST": "1m", "RETRY_MOST": "1s"}, []string{"_RETRY_MOST", "_RETRY_FIRST"},
+		},
+	} {
+		v, err := Load(func(name string) (string, bool) {
+			text, ok := c.texts[strings.TrimPrefix(name, "TIDEMARK_OUTBOX_")]
+			return text, ok
+		})
+		if err == nil || !reflect.DeepEqual(v, Values{}) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, want := range c.says {
+			if !strings.Contains(err.Error(), "$TIDEMARK_OUTBOX"+want) {
+				t.Errorf("%s: %v does not name %s", name, err, want)
+			}
+		}
+	}
+}

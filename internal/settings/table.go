@@ -31,6 +31,14 @@ func parts() []Part {
 			Title: "HTTP", Prefix: "TIDEMARK_HTTP_", Settings: requests,
 			About: "What one client may ask for, and how long it may take.",
 		},
+		{
+			Title: "The outbox", Prefix: "TIDEMARK_OUTBOX_", Settings: outboxRows,
+			About: "What facts of tasks cause once they are committed: how their rows are worked off.",
+		},
+		{
+			Title: "Wakes and webhooks", Prefix: "TIDEMARK_OUTBOX_", Settings: wakes,
+			About: "What is sent to agents and webhooks, and how often it is tried.",
+		},
 	}
 }
 

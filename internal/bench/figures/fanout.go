@@ -2,6 +2,7 @@ package figures
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/tidemark-im/tidemark/internal/bench"
@@ -12,15 +13,12 @@ import (
 // runFanout measures a message against a counter for each member.
 func runFanout(ctx context.Context, r *bench.Run) error {
 	size := bench.Pick(r.Scale, 2_500, 100_000, 100_000)
-	h, err := openHall(ctx, r, size)
+	h, err := openHall(ctx, r, asideChannels, size)
 	if err != nil {
 		return err
 	}
 	defer h.runtime.Close()
-	theirs := fanout.New()
-	for n := range size {
-		theirs.Join("hall", string(hallMember(0, n)))
-	}
+	theirs := crowded(size)
 	post := func() { theirs.Post("hall", string(hallMember(0, 0))) }
 	share, samples, err := profile.Share(ctx, "fanout.increment", post)
 	if err != nil {
@@ -29,8 +27,9 @@ func runFanout(ctx context.Context, r *bench.Run) error {
 	for _, name := range []string{
 		messageFanout, messageFanoutDrain, messageCaughtUp, messageCaughtDrain,
 	} {
-		r.Figure(name).Note("The channel has %d members. %.0f %% of the baseline's profile (%d "+
-			"samples) are increments.", size, 100*share, samples)
+		r.Figure(name).Note("The channel has %d members, who are in %d other channels, too, and joined "+
+			"them all in an order by chance. %.0f %% of the baseline's profile (%d samples) are "+
+			"increments.", size, asideChannels, 100*share, samples)
 	}
 	busy := bench.Pick(r.Scale, 50, 500, 500)
 	single := bench.Pick(r.Scale, 3, 9, 9)
@@ -46,6 +45,32 @@ func runFanout(ctx context.Context, r *bench.Run) error {
 		baseline, again = many(busy), many(busy)
 		return h.againstFanout(r, busy, single, baseline, again)
 	})
+}
+
+// asideChannels is how many other channels the members of the channel are in.
+const asideChannels = 20
+
+// crowded is a baseline with a channel of that size. Its counters lie where they were made, and so
+// those of one channel among those of all the others.
+func crowded(size int) *fanout.Counters {
+	const each = asideChannels + 1
+	joins := make([]uint32, size*each)
+	for i := range joins {
+		joins[i] = uint32(i)
+	}
+	rand.New(rand.NewPCG(10, 10)).Shuffle(len(joins), func(i, j int) {
+		joins[i], joins[j] = joins[j], joins[i]
+	})
+	all := fanout.New()
+	for _, join := range joins {
+		n, c := int(join)/each, int(join)%each
+		name := "hall"
+		if c < asideChannels {
+			name = string(asideName(c))
+		}
+		all.Join(name, string(hallMember(0, n)))
+	}
+	return all
 }
 
 // againstFanout measures our side of one round.

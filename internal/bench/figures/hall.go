@@ -23,6 +23,7 @@ const stepRows = 2_000
 type hall struct {
 	runtime  *unread.Runtime
 	sizes    []int
+	aside    int // other channels that every member is in, where nothing is written
 	lsn      readstate.LSN
 	heads    []readstate.Revision
 	writings int // messages of the whole hall
@@ -38,15 +39,16 @@ func hallKey(channel, n int) readstate.MemberKey {
 }
 
 // openHall loads every member of the channels.
-func openHall(ctx context.Context, r *bench.Run, sizes ...int) (*hall, error) {
-	h := &hall{sizes: sizes, heads: make([]readstate.Revision, len(sizes))}
+func openHall(ctx context.Context, r *bench.Run, aside int, sizes ...int) (*hall, error) {
+	h := &hall{sizes: sizes, aside: aside, heads: make([]readstate.Revision, len(sizes))}
 	total := 0
 	for _, n := range sizes {
 		total += n
 	}
 	var err error
 	h.runtime, err = unread.New(unread.Config{
-		Source: h, MaxEntries: 2*total + 1000, HydrateWait: time.Minute, MaxFirePerTick: stepRows,
+		Source: h, MaxEntries: (2+aside)*total + 1000, HydrateWait: time.Minute,
+		MaxFirePerTick: stepRows,
 	})
 	if err != nil {
 		return nil, err
@@ -95,21 +97,35 @@ func loadMembers(
 	return ctx.Err()
 }
 
-// Page implements unread.Source: a member's one channel, before anything was written.
+// Page implements unread.Source: a member's channels, before anything was written.
 func (h *hall) Page(_ context.Context, q unread.PageRequest) (readstate.Page, error) {
 	var c, n int
 	if _, err := fmt.Sscanf(string(q.Member), "%d-%d", &c, &n); err != nil ||
 		c >= len(h.sizes) || n >= h.sizes[c] {
 		return readstate.Page{}, unread.ErrNoMember
 	}
-	return readstate.Page{
+	page := readstate.Page{
 		Member: readstate.MemberInfo{Key: hallKey(c, n), ID: q.Member, Active: true},
 		Scopes: []readstate.PageScope{{Info: readstate.ScopeInfo{
 			Key: readstate.ScopeKey(c + 1), ID: readstate.ScopeID("hall-" + strconv.Itoa(c)),
 			Type: readstate.Channel,
 		}}},
 		Rows: []readstate.PageRow{{MemberRow: h.row(c, n, 0)}},
-	}, nil
+	}
+	for i := range h.aside {
+		key := readstate.ScopeKey(len(h.sizes) + i + 1)
+		page.Scopes = append(page.Scopes, readstate.PageScope{Info: readstate.ScopeInfo{
+			Key: key, ID: asideName(i), Type: readstate.Channel,
+		}})
+		row := h.row(c, n, 0)
+		row.Scope = key
+		page.Rows = append(page.Rows, readstate.PageRow{MemberRow: row})
+	}
+	return page, nil
+}
+
+func asideName(i int) readstate.ScopeID {
+	return readstate.ScopeID("aside-" + strconv.Itoa(i))
 }
 
 // row is a member's row with everything read through a revision.
@@ -207,7 +223,7 @@ func runHall(ctx context.Context, r *bench.Run) error {
 	size := bench.Pick(r.Scale, 2_500, 100_000, 1_000_000)
 	messages := bench.Pick(r.Scale, 3, 18, 12)
 	const big, small, other = 0, 1, 2
-	h, err := openHall(ctx, r, size, 10, 10)
+	h, err := openHall(ctx, r, 0, size, 10, 10)
 	if err != nil {
 		return err
 	}

@@ -205,7 +205,7 @@ func runRedis(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	defer c.close()
-	hall, err := openHall(ctx, r, d.members)
+	hall, err := openHall(ctx, r, 0, d.members)
 	if err != nil {
 		return err
 	}

@@ -67,12 +67,22 @@ export class Api {
     return null;
   }
 
+  // task is what only a task has: its facts, who is in it and who watches it, and its timeline.
+  async task(scope) {
+    const [facts, roster, timeline] = await Promise.all([
+      this.request("GET", `/tasks/${encodeURIComponent(scope)}`),
+      this.request("GET", this.scopePath(scope, "members?limit=500")),
+      this.request("GET", this.scopePath(scope, "activities?kind=timeline&limit=50")),
+    ]);
+    return { facts, roster, timeline };
+  }
+
   explain(scope) {
     return this.request("GET", this.scopePath(scope, "unread/explain"));
   }
 
-  read(scope, readRevision, expectedVersion) {
-    return this.request("PUT", this.scopePath(scope, "read-state"), { type: "read", readRevision, expectedVersion });
+  read(scope, readRevision, expectedVersion, activityReadSeq) {
+    return this.request("PUT", this.scopePath(scope, "read-state"), { type: "read", readRevision, expectedVersion, activityReadSeq });
   }
 
   markUnread(scope, expectedVersion, fromMessage) {

@@ -1,7 +1,8 @@
 import { Api } from "./api.js";
 import { Store } from "./store.js";
 import { Stream } from "./stream.js";
-import { $, drawBadge, drawLevel, drawMessages, drawScopes, drawWhy } from "./view.js";
+import { Task, drawWhyTask } from "./task.js";
+import { $, drawBadge, drawLevel, drawMessages, drawScopes, drawWhy, level } from "./view.js";
 
 const MEMORY = "tidemark-demo";
 
@@ -80,7 +81,10 @@ class App {
     if (event === "unread") this.store.delta(data);
     if (event === "message" && this.watched().includes(data.scope)) this.message(data);
     if (event === "expired") this.connection("over", new Error("the token ended"));
-    if ((event === "snapshot" && data.complete) || data.scope === this.current) this.explain();
+    if ((event === "snapshot" && data.complete) || data.scope === this.current) {
+      this.explain();
+      if (this.row()?.type === "task") this.renew();
+    }
     this.draw();
     this.readAlong();
   }
@@ -121,11 +125,29 @@ class App {
     this.draw();
     $("messages").scrollTop = $("messages").scrollHeight;
     this.readAlong();
+    if (this.row()?.type === "task") this.renew();
     if (this.row()?.type !== "thread") return;
     const root = await this.try(() => this.api.root(scope));
     if (root === undefined || scope !== this.current) return;
     this.store.root = root;
     this.draw();
+  }
+
+  // renew asks for what only lists tell of a task, once more after what came while it was asking.
+  async renew() {
+    this.renewing = (this.renewing ?? 0) + 1;
+    if (this.renewing > 1) return;
+    let asked;
+    do {
+      asked = this.renewing;
+      const scope = this.current;
+      const known = await this.try(() => Promise.all([this.api.task(scope), this.api.messages(scope)]), { quiet: true });
+      if (!known || scope !== this.current || this.row()?.type !== "task") continue;
+      this.store.task = new Task(known[0]);
+      this.store.page(known[1]);
+      this.draw();
+    } while (asked !== this.renewing && this.row()?.type === "task");
+    this.renewing = 0;
   }
 
   async earlier() {
@@ -179,13 +201,14 @@ class App {
 
   read() {
     const row = this.row();
-    if (row) this.try(() => this.api.read(this.current, Math.min(row.contentRevision, this.seen()), row.readState.version));
+    if (row) this.try(() => this.api.read(this.current, Math.min(row.contentRevision, this.seen()), row.readState.version, this.store.task?.latest));
   }
 
   readAlong() {
     const row = this.row();
     if (!row || !$("follow-along").checked || document.visibilityState !== "visible") return;
     if (row.unread > 0 && this.seen() > row.readState.readRevision) this.read();
+    else if (row.activity > 0 && this.store.task?.latest > row.readState.activityReadSeq) this.read();
   }
 
   markUnread(message) {
@@ -200,9 +223,12 @@ class App {
     this.try(() => this.api.level(this.current, minute ? "none" : value, until)).then(() => this.explain());
   }
 
+  watching() { return this.store.task?.members.some((m) => m.id === this.api.member && m.watching); }
+
   follow() {
     const row = this.row();
-    if (row) this.try(() => this.api.follow(this.current, row.notification === "mentions"));
+    if (row?.type === "task") this.try(() => this.api.follow(this.current, !this.watching())).then(() => this.renew());
+    else if (row) this.try(() => this.api.follow(this.current, row.notification === "mentions"));
   }
 
   // named finds whom a text reaches: @everyone, or @ and a member's id.
@@ -300,13 +326,20 @@ class App {
     if (!row) return;
     $("name").textContent = (row.type === "channel" ? "# " : "") + row.name;
     $("about").textContent = this.about(row);
-    $("read").disabled = row.unread === 0 && !row.readState.manualUnread;
+    $("read").disabled = row.unread === 0 && row.activity === 0 && !row.readState.manualUnread;
     $("unread").disabled = row.readState.manualUnread;
-    $("follow").hidden = row.type !== "thread";
-    $("follow").textContent = row.notification === "mentions" ? "Follow" : "Stop following";
+    const task = row.type === "task" ? this.store.task : null;
+    $("text").placeholder = `Write a message. @name ${row.type === "task" ? "reaches" : "or @everyone reaches"} people.`;
+    $("follow").hidden = row.type !== "thread" && !task;
+    $("follow").textContent = task ? (this.watching() ? "Stop watching" : "Watch")
+      : row.notification === "mentions" ? "Follow" : "Stop following";
     const { x: why, until } = this.why?.scope === this.current ? this.why : {};
     drawLevel($("level"), row, until, this.choosing);
-    if (why) $("why-toggle").textContent = drawWhy($("why-body"), row, why, until);
+    if (why && task) {
+      $("why-toggle").textContent = drawWhyTask($("why-body"), row, why, task, {
+        me: this.api.member, name: (id) => this.name(id), level: level(row, until),
+      });
+    } else if (why && row.type !== "task") $("why-toggle").textContent = drawWhy($("why-body"), row, why, until);
     const list = $("messages"), atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
     drawMessages(list, this.store, row, new Set(why?.messages ?? []), {
       me: this.api.member, name: (id) => this.name(id),
@@ -317,7 +350,10 @@ class App {
 
   about(row) {
     const parent = row.parent && this.store.scopes.get(row.parent);
-    const place = parent ? `Thread in # ${parent.name}` : row.type === "dm" ? "Direct message" : "Channel";
+    const { assignee, status } = this.store.task?.facts ?? {};
+    const place = parent ? `Thread in # ${parent.name}` : row.type === "dm" ? "Direct message"
+      : row.type === "task" ? ["Task", status, assignee && `given to ${assignee === this.api.member ? "you" : this.name(assignee)}`].filter(Boolean).join(" · ")
+        : "Channel";
     const { readRevision, manualUnread, fromRevision } = row.readState;
     if (manualUnread && fromRevision) return `${place} · unread from ${fromRevision} · read through ${readRevision}`;
     return `${place} · read through ${readRevision} of ${row.contentRevision}`;

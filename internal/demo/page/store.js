@@ -15,6 +15,7 @@ export class Store {
     this.messages = [];
     this.hasMore = false;
     this.root = undefined; // of a thread: not known yet; null is gone
+    this.task = null; // of a task: not known yet
   }
 
   snapshot(page) {
@@ -63,7 +64,7 @@ export class Store {
     if (earlier || fresh) this.hasMore = page.hasMore;
   }
 
-  // ordered puts channels with their threads first, then direct messages.
+  // ordered puts channels with their threads first, then tasks and direct messages.
   ordered() {
     const rows = [...this.scopes].filter(([, row]) => !row.archived);
     const byName = (a, b) => a[1].name.localeCompare(b[1].name) || (a[0] < b[0] ? -1 : 1);
@@ -74,8 +75,10 @@ export class Store {
       out.push({ id: channel[0], row: channel[1] });
       for (const t of threads) if (t[1].parent === channel[0]) out.push({ id: t[0], row: t[1] });
     }
-    out.push({ group: "Direct messages" });
-    for (const dm of rows.filter(([, r]) => r.type === "dm").sort(byName)) out.push({ id: dm[0], row: dm[1] });
+    for (const [type, group] of [["task", "Tasks"], ["dm", "Direct messages"]]) {
+      out.push({ group });
+      for (const [id, row] of rows.filter(([, r]) => r.type === type).sort(byName)) out.push({ id, row });
+    }
     return out;
   }
 }

@@ -1,3 +1,5 @@
+import { activityText, drawDelivered } from "./task.js";
+
 // Puts state on the page. Elements are kept and changed, not made anew, so that the keyboard's
 // place and what a screen reader is at survive every update.
 
@@ -74,7 +76,7 @@ function scopeParts(row) {
   if (row.shownUnread > 0) {
     parts.push(h("span", { class: "pill", "aria-label": plural(row.shownUnread, "unread message") }, row.shownUnread));
   } else if (row.shown) {
-    parts.push(h("span", { class: "dot", role: "img", "aria-label": "marked unread" }));
+    parts.push(h("span", { class: "dot", role: "img", "aria-label": row.readState.manualUnread ? "marked unread" : "something happened" }));
   } else if (row.unread > 0) {
     parts.push(h("span", { class: "pill faint", "aria-label": `${row.unread} unread, not shown in your totals` }, row.unread));
   }
@@ -88,18 +90,26 @@ export function drawMessages(list, store, row, counted, { me, name, from, earlie
   if (row.type === "thread" && store.root !== undefined) items.push({ root: true, message: store.root });
   if (store.hasMore) items.push({ earlier: true });
   let lined = false;
+  const happened = [...(row.type === "task" && store.task?.activities || [])];
+  const between = (before) => { // activities are counted apart: only their time says where they go
+    while (happened.length && (!before || new Date(happened[0].createdAt) < new Date(before))) items.push({ activity: happened.shift() });
+  };
   for (const message of store.messages) {
+    between(message.createdAt);
     if (!lined && counted.has(message.id)) {
       lined = true;
       items.push({ line: true });
     }
     items.push({ message });
   }
-  keyed(list, items, (i) => i.root ? "root" : i.earlier ? "earlier" : i.line ? "line" : `m ${i.message.id}`,
+  if (!store.hasMore || store.messages.length) between();
+  keyed(list, items, (i) => i.root ? "root" : i.earlier ? "earlier" : i.line ? "line"
+    : i.activity ? `a ${i.activity.id}` : `m ${i.message.id}`,
     (i) => i.earlier ? h("li", { class: "earlier" }, h("button", { type: "button", onclick: earlier }, "Earlier messages"))
       : i.line ? h("li", { class: "line" }, "unread")
         : h("li"),
-    (li, { message: m, root }) => {
+    (li, { message: m, root, activity }) => {
+      if (activity) return drawActivity(li, activity, store, row, { me, name });
       if (!m && !root) return;
       if (!m) {
         li.className = "root quiet";
@@ -110,7 +120,7 @@ export function drawMessages(list, store, row, counted, { me, name, from, earlie
       const foryou = m.author !== me && (m.mentionsEveryone || m.mentions.includes(me));
       const counts = !root && counted.has(m.id); // a root counts in its channel
       li.className = [root && "root", counts && "counted", !root && foryou && "foryou"].filter(Boolean).join(" ");
-      const face = JSON.stringify([m.payload, m.mentions, m.mentionsEveryone, m.editedAt]);
+      const face = JSON.stringify([m.payload, m.mentions, m.mentionsEveryone, m.editedAt, m.recipients, store.task?.stamp]);
       if (li.dataset.face === face) return;
       li.dataset.face = face;
       const at = m.createdAt ? clock(m.createdAt) : "";
@@ -119,8 +129,19 @@ export function drawMessages(list, store, row, counted, { me, name, from, earlie
         h("div", { class: "top-line" }, h("span", { class: "by" }, m.author === me ? "You" : name(m.author)),
           h("span", { class: "meta" }, at, revision, m.editedAt ? " · edited" : "", root ? " · began this thread" : ""),
           root ? null : h("button", { type: "button", class: "from", onclick: () => from(m) }, "Unread from here")),
-        h("div", { class: "text" }, m.payload?.text ?? "(no text)"));
+        h("div", { class: "text" }, m.payload?.text ?? "(no text)"),
+        ...(store.task && !root ? [drawDelivered(store.task, m, { me, name, by: m.author })] : []));
     });
+}
+
+function drawActivity(li, a, store, row, { me, name }) {
+  const counts = a.recipients?.includes(me) && a.activitySeq > row.readState.activityReadSeq;
+  li.className = counts ? "activity counted" : "activity";
+  const face = JSON.stringify([a.id, a.recipients, store.task.stamp]);
+  if (li.dataset.face === face) return;
+  li.dataset.face = face;
+  li.replaceChildren(h("div", {}, activityText(a, name), h("span", { class: "meta" }, ` ${clock(a.createdAt)}`)),
+    drawDelivered(store.task, a, { me, name, by: a.actor }));
 }
 
 // drawWhy says in words and numbers why a count is what it is.
@@ -166,7 +187,7 @@ export function drawLevel(select, row, until, choosing) {
   if (!choosing) select.value = row.notification;
 }
 
-function level(row, until) {
+export function level(row, until) {
   const kinds = {
     all: `You are told of everything, so ${row.shownUnread} goes into your totals.`,
     mentions: `You are told only of what names you, so ${row.shownUnread} goes into your totals.`,

@@ -63,3 +63,17 @@ CREATE TABLE im_conversation_index (
 ) WITHOUT ROWID;
 CREATE INDEX im_conversation_index_by_time
   ON im_conversation_index (member, kind, sort_at, scope);
+
+-- +goose Down
+
+DROP TABLE im_conversation_index;
+DROP TABLE outbox;
+DROP INDEX scope_notification_settings_followed;
+DROP TABLE tasks;
+DROP INDEX scope_activity_events_with_payload;
+DROP INDEX scope_activity_events_of_task;
+DROP INDEX scope_activity_events_by_revision;
+ALTER TABLE scope_activity_events DROP COLUMN revision;
+ALTER TABLE scope_activity_events DROP COLUMN subject;
+ALTER TABLE scope_activity_events DROP COLUMN activity_ref_id;
+ALTER TABLE scope_activity_events DROP COLUMN activity_ref_type;

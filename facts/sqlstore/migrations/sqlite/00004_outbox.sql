@@ -116,3 +116,17 @@ CREATE TABLE webhook_states (
   idle_fired INTEGER NOT NULL,
   PRIMARY KEY (webhook, member)
 ) WITHOUT ROWID;
+
+-- +goose Down
+
+-- Only what is delivered is left of the outbox, or the way back is refused: none of it may be
+-- found again by a later program, which would take it for new.
+DELETE FROM outbox;
+DROP TABLE webhook_states;
+DROP TABLE webhooks;
+DROP TABLE dead_letters;
+DROP TABLE wakes;
+DROP TABLE wake_endpoints;
+DROP TABLE outbox_waits;
+DROP TABLE outbox_state;
+DROP TABLE outbox_progress;

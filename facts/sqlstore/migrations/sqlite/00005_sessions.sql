@@ -14,3 +14,9 @@ CREATE TABLE sessions (
   replaced_by INTEGER NOT NULL  -- the scope it was merged into, 0 for none
 );
 CREATE INDEX sessions_by_time ON sessions (owner, updated_at, scope) WHERE replaced_by = 0;
+
+-- +goose Down
+
+DROP TABLE sessions;
+ALTER TABLE scopes DROP COLUMN pending_permission;
+ALTER TABLE scopes DROP COLUMN pending_input;
