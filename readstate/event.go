@@ -165,6 +165,9 @@ type BlockedWriter struct {
 	ActorHead  uint64
 	Removed    []Revision         // removed entries of the writer above the floor, ascending
 	Everyone   []EveryoneRevision // live everyone mentions of the writer above the floor
+	// Low is the author and actor rank of rows that have no pair: those above whose points the
+	// writer has written or done nothing but what is numbered above it.
+	Low uint64
 }
 
 // EveryoneRevision is one live entry that mentions everyone.
@@ -275,6 +278,14 @@ type RowFoundEvent struct {
 	Member MemberKey
 }
 
+// WriterEvent says what a scope keeps of a writer whom somebody blocks, where it kept nothing or
+// less before. It comes only from those who have no facts to read again.
+type WriterEvent struct {
+	Scope ScopeKey
+	Other BlockedWriter
+}
+
+func (WriterEvent) event()    {}
 func (GapEvent) event()       {}
 func (RowFoundEvent) event()  {}
 func (MessageEvent) event()   {}

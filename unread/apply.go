@@ -41,6 +41,8 @@ func (st *state) apply(lsn readstate.LSN, ev readstate.Event) error {
 		return st.applyGap(lsn, &ev)
 	case readstate.RowFoundEvent:
 		st.applyFound(&ev)
+	case readstate.WriterEvent:
+		st.applyWriter(&ev)
 	default:
 		return fmt.Errorf("unknown event %T", ev)
 	}
@@ -173,7 +175,7 @@ func (st *state) postBlocked(s int32, ev *readstate.MessageEvent) error {
 	if w == nil || err != nil {
 		return err
 	}
-	w.authorHead = ev.AuthorRank
+	w.authorHead = w.next(w.authorHead, ev.AuthorRank)
 	if ev.Everyone {
 		w.setEveryone(readstate.EveryoneRevision{
 			Revision: ev.Revision, Principal: ev.Principal,
@@ -378,7 +380,7 @@ func (st *state) applyActivity(lsn readstate.LSN, ev *readstate.ActivityEvent) e
 		return err
 	}
 	if w != nil {
-		w.actorHead = ev.ActorRank
+		w.actorHead = w.next(w.actorHead, ev.ActorRank)
 	}
 	if e := st.entryByKey(s, ev.Actor); e != none {
 		f := st.rows.load(e)

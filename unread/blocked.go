@@ -14,6 +14,7 @@ type blockedWriter struct {
 	authorHead uint64
 	actorHead  uint64
 	atFloor    uint64               // author rank at the floor, where a trim said so
+	low        uint64               // author and actor rank of rows without a pair
 	removed    []readstate.Revision // above the floor, ascending
 	everyone   []readstate.EveryoneRevision
 }
@@ -90,9 +91,23 @@ func (st *state) blocks(m int32, other readstate.MemberKey) bool {
 
 func newBlockedWriter(o *readstate.BlockedWriter) *blockedWriter {
 	return &blockedWriter{
-		authorHead: o.AuthorHead, actorHead: o.ActorHead,
+		authorHead: o.AuthorHead, actorHead: o.ActorHead, low: o.Low,
 		removed: slices.Clone(o.Removed), everyone: slices.Clone(o.Everyone),
 	}
+}
+
+// zero is the pair of a row that has none: the writer came after the row's point.
+func (w *blockedWriter) zero() readstate.Pair {
+	return readstate.Pair{AuthorAt: w.low, ActorAt: w.low}
+}
+
+// next is a head of the writer after an event: the rank in it, where ranks are facts. Whoever noted
+// the writer without facts numbers from low on, and knows no rank of what was before.
+func (w *blockedWriter) next(head, rank uint64) uint64 {
+	if w.low == 0 {
+		return rank
+	}
+	return head + 1
 }
 
 func (w *blockedWriter) clone() *blockedWriter {
@@ -167,7 +182,7 @@ func (st *state) blockedTerms(e int32, base readstate.Revision) []readstate.Pair
 	writers, by := st.blocked.writers[s], st.blocked.by[m]
 	var terms []readstate.Pair
 	take := func(x readstate.MemberKey, w *blockedWriter) {
-		var t readstate.Pair
+		t := w.zero()
 		if p := st.findPair(e, x); p != nil {
 			t = p.counts
 		}
@@ -212,7 +227,11 @@ func (st *state) pairFor(e int32, x readstate.MemberKey) *pair {
 	if p := st.findPair(e, x); p != nil {
 		return p
 	}
-	st.blocked.pairs[e] = append(st.blocked.pairs[e], pair{blocked: x})
+	w := st.blocked.writers[st.rows.scope(e)][x]
+	if w == nil {
+		return nil // nothing that x wrote is above the row's point
+	}
+	st.blocked.pairs[e] = append(st.blocked.pairs[e], pair{blocked: x, counts: w.zero()})
 	pairs := st.blocked.pairs[e]
 	return &pairs[len(pairs)-1]
 }
@@ -254,6 +273,21 @@ func (st *state) learnWriter(s int32, x readstate.MemberKey, w *blockedWriter) {
 }
 
 func (st *state) dropPairs(e int32) { delete(st.blocked.pairs, e) }
+
+// applyWriter takes a record over that whoever feeds memory has begun or completed.
+func (st *state) applyWriter(ev *readstate.WriterEvent) {
+	s := st.scopeByKey[ev.Scope]
+	if s == none {
+		return
+	}
+	w := newBlockedWriter(&ev.Other)
+	if old := st.blocked.writers[s][ev.Other.Member]; old != nil {
+		w.atFloor = old.atFloor
+		*old = *w
+		return
+	}
+	st.learnWriter(s, ev.Other.Member, w)
+}
 
 // writerRecord finds the slot's record of x for an event in which x writes or acts. It makes
 // one when x appears in the scope for the first time and the owner of some row here blocks x.

@@ -65,6 +65,8 @@
 //  3. Leave events alone after handing them over; they are kept for pages under way.
 //  4. Watch first, then take the snapshot; read Next when Ready receives; begin anew when Lost is
 //     closed.
+//  5. What Lines hands out is memory itself, which cannot change meanwhile: encode it or copy it,
+//     keep none of it, and call the runtime afterwards.
 //
 // # Failures
 //
@@ -72,6 +74,6 @@
 //   - The source knows no such member: ErrNoMember.
 //   - The ring lost what a page needs: the page is thrown away and read again.
 //   - Events contradict memory, or a count falls below zero: nothing is clamped. The workspace's
-//     memory is dropped (ErrInvariant, Stats.Alarms) and read again.
+//     memory is dropped (ErrInvariant, Stats.Alarms) and read again. A hint that does is withheld.
 //   - A budget refuses: ErrBudget and Unavailable, never an estimate.
 package unread

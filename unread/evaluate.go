@@ -99,6 +99,10 @@ func (st *state) evaluateWhole(e int32, now int64) (value, error) {
 	if err == nil {
 		v.values, err = t.Values()
 	}
+	if errors.Is(err, readstate.ErrNegative) && v.serving == readstate.Hint {
+		v.values, v.serving = readstate.Values{}, readstate.Behind
+		return v, nil // what a hint lacks may be what an event took back
+	}
 	if err != nil {
 		return v, st.broken(e, err)
 	}

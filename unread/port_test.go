@@ -32,7 +32,7 @@ var _ readPort = (*Runtime)(nil)
 
 // What a runtime offers besides reading: following changes, explaining, being fed, and its life.
 var otherPorts = []string{
-	"Applied", "Apply", "Changed", "Close", "Drop", "Explain", "Forget", "Open", "Stats",
+	"Applied", "Apply", "Changed", "Close", "Drop", "Explain", "Forget", "Hinted", "Open", "Stats", "Unheld",
 	"Visible", "Watch",
 }
 

@@ -193,7 +193,7 @@ func (r *Runtime) Row(
 	var row Row
 	err := r.viewRow(ctx, id, member, scope, func(st *state, e int32, now int64) (err error) {
 		if row, err = st.row(e, now); err == nil {
-			err = withheld(st.serving(e, new(st.rows.load(e))))
+			err = withheld(row.State)
 		}
 		return err
 	})

@@ -48,11 +48,11 @@ func (st *state) stateOfMember(m int32) State {
 }
 
 // withheld is the error for a row whose values may not be shown.
-func withheld(s readstate.Serving) error {
+func withheld(s State) error {
 	if s.Servable() {
 		return nil
 	}
-	return fmt.Errorf("row is %s: %w", stateFor(s), ErrNotServable)
+	return fmt.Errorf("row is %s: %w", s, ErrNotServable)
 }
 
 // applyGap fills a scope up with entries that nobody told of: they count for nobody.

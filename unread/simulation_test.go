@@ -267,7 +267,7 @@ func (s *simulation) check() error {
 	}
 	now := s.history[s.applied]
 	ranks := func(id model.ScopeID) readstate.ScopeRanks { return now.ranks[id] }
-	if s.shelf != nil && s.shelf.restarts > 0 {
+	if s.shelf != nil && s.shelf.repeated+s.shelf.book.Stats().Repeated > 0 {
 		ranks = s.shelf.ranks(st, ranks)
 	}
 	if err := s.oracle.ranks(st, ranks); err != nil {

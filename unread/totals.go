@@ -72,7 +72,10 @@ func (r *Runtime) Explain(
 		return err
 	})
 	if err != nil {
-		return Explanation{Row: Row{State: stateOf(err)}}, err
+		if x.Row.State == "" {
+			x.Row.State = stateOf(err)
+		}
+		return Explanation{Row: Row{State: x.Row.State}}, err
 	}
 	return x, nil
 }
@@ -81,6 +84,9 @@ func (st *state) explain(e int32, now int64) (Explanation, error) {
 	row, err := st.row(e, now)
 	if err != nil {
 		return Explanation{}, err
+	}
+	if err := withheld(row.State); err != nil {
+		return Explanation{Row: row}, err // what is not shown may contradict itself
 	}
 	f := st.rows.load(e)
 	t, err := st.terms(e, &f)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -156,6 +157,7 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := exported(t)
+	maps.Copy(names, exportedInSnapshotMode(t))
 	shown := map[string]bool{}
 	ids := map[int]bool{}
 	for _, p := range board.Panels {
@@ -180,7 +182,8 @@ func TestDashboard(t *testing.T) {
 	// What counts refusals and failures must be somewhere to be seen.
 	for name := range names {
 		ours := strings.HasPrefix(name, "tidemark_unread_") || strings.HasPrefix(name, "tidemark_outbox_") ||
-			strings.HasPrefix(name, "tidemark_wake") || strings.HasPrefix(name, "tidemark_webhook")
+			strings.HasPrefix(name, "tidemark_wake") || strings.HasPrefix(name, "tidemark_webhook") ||
+			strings.HasPrefix(name, "tidemark_snapshot_") || strings.HasPrefix(name, "tidemark_intake_")
 		if ours && strings.HasSuffix(name, "_total") && !shown[name] && !slices.Contains(notShown, name) {
 			t.Errorf("no panel shows %s", name)
 		}
@@ -220,6 +223,7 @@ func alerts(t *testing.T) []alert {
 // Every alert looks at metrics that exist and leads to a section that does.
 func TestAlerts(t *testing.T) {
 	names := exported(t)
+	maps.Copy(names, exportedInSnapshotMode(t))
 	text, err := os.ReadFile(operationsFile)
 	if err != nil {
 		t.Fatal(err)

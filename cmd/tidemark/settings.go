@@ -76,7 +76,7 @@ func (f *settingFlags) changed() []settings.Setting {
 // tell logs which settings are not their defaults, and which of them do nothing here.
 func (f *settingFlags) tell(log *slog.Logger) {
 	for _, s := range f.changed() {
-		if s.Limit == "" {
+		if s.OfSnapshotMode() {
 			log.Warn("this setting is of snapshot mode and does nothing here", "name", s.Name)
 			continue
 		}

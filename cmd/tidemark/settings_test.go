@@ -46,7 +46,7 @@ func inForce(t *testing.T, s *served, want func(settings.Setting) string) {
 	t.Helper()
 	all := samples(t, s)
 	for _, x := range settings.All() {
-		if x.Limit == "" {
+		if x.OfSnapshotMode() {
 			continue
 		}
 		v, err := settings.Load(func(name string) (string, bool) { return want(x), name == x.Name })

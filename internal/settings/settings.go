@@ -67,8 +67,8 @@ type Setting struct {
 	Beyond string // what happens there
 	Why    string // of the bounds of the value
 
-	// Metrics, empty where there is none: the limit in force, its present use, and what counts
-	// those who were over it. Only settings of snapshot mode have no Limit.
+	// Metrics: the limit in force, and, empty where there is none, its present use and what counts
+	// those who were over it. Those of snapshot mode are there in that mode only.
 	Limit, Use, Over string
 
 	least, most float64
@@ -99,6 +99,11 @@ func All() []Setting {
 		all = append(all, p.Settings...)
 	}
 	return all
+}
+
+// OfSnapshotMode reports a setting that does nothing where the facts are kept, too.
+func (s *Setting) OfSnapshotMode() bool {
+	return slices.ContainsFunc(snapshots, func(x Setting) bool { return x.Name == s.Name })
 }
 
 const ours = "TIDEMARK_"

@@ -143,7 +143,8 @@ var memory = []Setting{
 var snapshots = []Setting{
 	{
 		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_FLUSH_INTERVAL", Kind: Duration,
-		Use: "tidemark_snapshot_oldest_dirty_seconds", Over: "tidemark_snapshot_flushes_total",
+		Limit: "tidemark_snapshot_flush_interval_seconds",
+		Use:   "tidemark_snapshot_oldest_dirty_seconds", Over: "tidemark_snapshot_flushes_total",
 		Does: "time between two flushes of what changed",
 		Beyond: "a crash loses at most what one interval and the backlog hold; a shorter one " +
 			"makes that window smaller and never makes counts after a restart exact",
@@ -152,28 +153,29 @@ var snapshots = []Setting{
 	},
 	{
 		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_FLUSH_BATCH_SIZE", Kind: Count,
-		Over: "tidemark_snapshot_flushed_rows_total",
+		Limit: "tidemark_snapshot_flush_batch_rows_limit", Over: "tidemark_snapshot_flushed_rows_total",
 		Does: "rows that one flush writes", Beyond: "the rest is written by the next one",
 		Why:   "one flush is one write of the store",
 		least: 1, most: 100_000, field: func(v *Values) any { return &v.Intake.Flush.FlushBatchSize },
 	},
 	{
 		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_FLUSH_RETRY", Kind: Duration,
-		Over:   "tidemark_snapshot_flush_failures_total",
+		Limit: "tidemark_snapshot_flush_retry_seconds", Over: "tidemark_snapshot_flush_failures_total",
 		Does:   "pause after a flush that failed; it doubles with each failure, up to the interval",
 		Beyond: "rows stay in the backlog", Why: "shorter ones hammer a store that is in trouble already",
 		least: ms(10), most: ms(3_600_000), field: func(v *Values) any { return &v.Intake.Flush.FlushRetry },
 	},
 	{
 		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_FLUSH_TIMEOUT", Kind: Duration,
-		Over: "tidemark_snapshot_flush_failures_total",
+		Limit: "tidemark_snapshot_write_seconds_limit", Over: "tidemark_snapshot_flush_failures_total",
 		Does: "time of one write", Beyond: "the flush has failed",
 		Why:   "a write that takes longer has lost its store",
 		least: ms(100), most: ms(600_000), field: func(v *Values) any { return &v.Intake.Flush.FlushTimeout },
 	},
 	{
 		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_BACKLOG", Kind: Count,
-		Use: "tidemark_snapshot_backlog_rows", Over: "tidemark_snapshot_refused_rows_total",
+		Limit: "tidemark_snapshot_workspace_backlog_rows_limit",
+		Use:   "tidemark_snapshot_workspace_backlog_rows", Over: "tidemark_snapshot_refused_rows_total",
 		Does:   "rows of members that wait for a flush, in one workspace",
 		Beyond: "a row above it is withheld until there is room, and never guessed",
 		Why:    "the backlog is memory", least: 1_000, most: 100_000_000,
@@ -181,41 +183,70 @@ var snapshots = []Setting{
 	},
 	{
 		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_CACHED_ROWS", Kind: Count,
-		Use:    "tidemark_snapshot_cached_rows",
-		Does:   "rows of members in memory beside those that wait, in one workspace",
-		Beyond: "written ones are let go", Why: "as above",
+		Limit:  "tidemark_snapshot_workspace_cached_rows_limit",
+		Use:    "tidemark_snapshot_workspace_cached_rows",
+		Does:   "rows of members in memory, members' own included, in one workspace",
+		Beyond: "written ones are let go; those that wait stay", Why: "as above",
 		least: 1_000, most: 100_000_000, field: func(v *Values) any { return &v.Intake.Limits.Cached },
 	},
+	{
+		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_CACHED_SCOPES", Kind: Count,
+		Limit: "tidemark_snapshot_workspace_scopes_limit",
+		Use:   "tidemark_snapshot_workspace_scopes", Over: "tidemark_snapshot_forgotten_scopes_total",
+		Does: "scopes in memory, in one workspace",
+		Beyond: "written ones of which no row is loaded and for which nothing waits are let go, those " +
+			"used least recently first; they come back from their row",
+		Why:   "fewer than those in use would be read again and again",
+		least: 100, most: 100_000_000, field: func(v *Values) any { return &v.Intake.Limits.Scopes },
+	},
+	held("MAX_HELD_MESSAGES_PER_SCOPE", "newest messages of a scope that are held, and activities",
+		"a cursor below them leaves the row withheld until one settles it",
+		"tidemark_snapshot_scope_held_limit", "", "",
+		1_000_000, func(v *Values) any { return &v.Intake.Limits.Held }),
+	held("MAX_HELD_MESSAGES", "such messages and activities of all scopes, in one workspace",
+		"those of scopes that were not used for longest are let go",
+		"tidemark_snapshot_workspace_held_limit", "tidemark_snapshot_workspace_held",
+		"tidemark_snapshot_cut_tails_total",
+		1_000_000_000, func(v *Values) any { return &v.Intake.Limits.HeldTotal }),
 	pending("MAX_QUEUED_EVENTS", "events of the process that wait for rows or rosters", withheld,
-		"tidemark_intake_queued_events", "tidemark_intake_dropped_events_total",
+		"tidemark_intake_queued_events_limit", "tidemark_intake_queued_events",
+		"tidemark_intake_dropped_events_total",
 		"they are memory", 10_000_000, func(v *Values) any { return &v.Intake.MaxQueuedEvents }),
 	pending("MAX_PENDING_EVENTS_PER_SCOPE", "such events of one scope", withheld,
-		"", "tidemark_intake_dropped_events_total", "as above",
+		"tidemark_intake_scope_pending_events_limit", "tidemark_intake_scope_pending_events",
+		"tidemark_intake_dropped_events_total", "as above",
 		10_000_000, func(v *Values) any { return &v.Intake.MaxPendingEvents }),
 	pending("MAX_PENDING_SCOPES", "scopes that are being read or wait for it", withheld,
-		"tidemark_intake_pending_scopes", "tidemark_intake_dropped_events_total",
+		"tidemark_intake_pending_scopes_limit", "tidemark_intake_pending_scopes",
+		"tidemark_intake_dropped_events_total",
 		"as above", 1_000_000, func(v *Values) any { return &v.Intake.MaxWarmScopes }),
 	pending("PENDING_DRAIN_BATCH", "waiting events taken in at once", "the rest follows in further steps",
-		"", "", "a step holds a lock", 1_000_000, func(v *Values) any { return &v.Intake.DrainBatch }),
+		"tidemark_intake_drain_events_limit", "", "", "a step holds a lock", 1_000_000,
+		func(v *Values) any { return &v.Intake.DrainBatch }),
 	pending("MAX_COLD_ROSTER_MEMBERS", "members of a scope of which memory knows nothing",
 		"the roster is given up, and exact rows of the scope are withheld until a cursor settles them",
-		"", "tidemark_intake_refused_rosters_total", "as above", 10_000_000,
+		"tidemark_intake_roster_members_limit", "tidemark_intake_largest_roster_members",
+		"tidemark_intake_refused_rosters_total", "as above", 10_000_000,
 		func(v *Values) any { return &v.Intake.MaxRoster }),
-	pending("MAX_HELD_MESSAGES_PER_SCOPE", "newest messages of a scope that are held",
-		"a cursor below them leaves a hint", "", "", "they are memory",
-		1_000_000, func(v *Values) any { return &v.Intake.MaxHeld }),
 }
 
 const withheld = "an event above it is dropped and counted, and what it may have changed is withheld"
 
 // pending is a setting of events that wait in snapshot mode.
 func pending(
-	name, does, beyond, use, over, why string, most float64, field func(*Values) any,
+	name, does, beyond, limit, use, over, why string, most float64, field func(*Values) any,
 ) Setting {
 	return Setting{
 		Name: "TIDEMARK_UNREAD_RUNTIME_" + name, Kind: Count, Does: does, Beyond: beyond, Why: why,
-		Use: use, Over: over, least: 1, most: most, field: field,
+		Limit: limit, Use: use, Over: over, least: 1, most: most, field: field,
 	}
+}
+
+// held is a setting of messages that are held in snapshot mode.
+func held(
+	name, does, beyond, limit, use, over string, most float64, field func(*Values) any,
+) Setting {
+	return pending(name, does, beyond, limit, use, over, "they are memory", most, field)
 }
 
 var lane = []Setting{

@@ -44,7 +44,46 @@ type RosterMember struct {
 	Hidden        bool
 }
 
-// Config holds the ports and budgets of a Intake. A zero budget takes its default; a negative one
+// Facts reads the program's facts again, for an operator. Nothing that serves has a way to it: only
+// Repair and Compare ask.
+type Facts interface {
+	// Facts answers what the facts say of one member in one scope, read in one snapshot.
+	Facts(ctx context.Context, q FactsQuery) (MemberFacts, error)
+}
+
+// FactsQuery names a member and a scope.
+type FactsQuery struct {
+	Workspace readstate.WorkspaceID
+	Member    readstate.MemberID
+	Scope     readstate.ScopeID
+}
+
+// MemberFacts are the facts of a member in a scope, with what the scope holds above the member's
+// point: the cursor, or the entry before EffectiveFrom or before the start of a manual mark.
+type MemberFacts struct {
+	Joined        bool
+	Hidden        bool
+	Level         readstate.Level
+	Until         int64
+	EffectiveFrom readstate.Revision
+	Read          readstate.Revision
+	ActivityRead  readstate.Seq
+	Manual        bool
+	ManualFrom    readstate.Revision
+
+	Head           readstate.Revision // of the scope
+	LatestActivity readstate.Seq
+	Entries        []EntryFacts    // every readable entry above the point, ascending
+	Activities     []ActivityFacts // high-signal ones above the activity cursor, ascending
+}
+
+// EntryFacts is one entry, and whether it was taken back.
+type EntryFacts struct {
+	MessageFacts
+	Removed bool
+}
+
+// Config holds the ports and budgets of an Intake. A zero budget takes its default; a negative one
 // is refused by New.
 type Config struct {
 	// Store keeps the snapshot rows. Required; it stays open until the intake is closed.
@@ -52,6 +91,10 @@ type Config struct {
 	// Roster says who is in a scope of which memory does not know. Nil means that every member
 	// is told of by MembershipChanged, and has a row from then on.
 	Roster Roster
+	// Facts reads the program's facts for Repair and Compare; nil refuses both.
+	Facts Facts
+	// Comparison switches Compare on, which reads facts and changes nothing.
+	Comparison bool
 	// Now is the present in milliseconds since the Unix epoch; nil takes the system's clock.
 	Now func() int64
 	// Log takes what went wrong; nil discards it.
@@ -60,9 +103,15 @@ type Config struct {
 	Runtime unread.Config
 	// Flush tunes the writing of rows; Store and Log are the intake's.
 	Flush snapshot.Config
-	// Limits bound the rows that wait for a flush (default 100,000, operators set it as
-	// TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_BACKLOG) and those that are kept after it (default
-	// 100,000, TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_CACHED_ROWS), in each workspace.
+	// Limits bound what each workspace keeps in memory, beside what a budget of the runtime bounds.
+	// Operators set them as TIDEMARK_UNREAD_RUNTIME_ and a name:
+	//
+	//	Backlog     100,000  SNAPSHOT_MAX_BACKLOG         rows that wait for a flush
+	//	Cached      100,000  SNAPSHOT_MAX_CACHED_ROWS     rows that are kept after it
+	//	Scopes      100,000  SNAPSHOT_MAX_CACHED_SCOPES   scopes without a loaded row
+	//	Held            200  MAX_HELD_MESSAGES_PER_SCOPE  newest messages of a scope, so that a
+	//	                                                  cursor that stops among them is exact
+	//	HeldTotal 1,000,000  MAX_HELD_MESSAGES            those of all scopes
 	Limits snapshot.Limits
 
 	// MaxQueuedEvents bounds the events of the process that wait for rows or rosters. Default
@@ -81,10 +130,6 @@ type Config struct {
 	// scope is not ready. Default 10,000, operators set it as
 	// TIDEMARK_UNREAD_RUNTIME_MAX_COLD_ROSTER_MEMBERS.
 	MaxRoster int
-	// MaxHeld is how many of the newest messages of a scope are held in memory, so that a cursor
-	// that stops among them is exact. Default 200, operators set it as
-	// TIDEMARK_UNREAD_RUNTIME_MAX_HELD_MESSAGES_PER_SCOPE.
-	MaxHeld int
 }
 
 // budget is a number of Config with its default and its name in the environment.
@@ -103,12 +148,14 @@ func (c *Config) budgets() []budget {
 		{"HYDRATE_BATCH_SIZE", "Runtime.HydratePageSize", &c.Runtime.HydratePageSize, 100},
 		{"SNAPSHOT_MAX_BACKLOG", "Limits.Backlog", &c.Limits.Backlog, snapshot.DefaultBacklog},
 		{"SNAPSHOT_MAX_CACHED_ROWS", "Limits.Cached", &c.Limits.Cached, snapshot.DefaultCached},
+		{"SNAPSHOT_MAX_CACHED_SCOPES", "Limits.Scopes", &c.Limits.Scopes, snapshot.DefaultScopes},
+		{"MAX_HELD_MESSAGES_PER_SCOPE", "Limits.Held", &c.Limits.Held, snapshot.DefaultHeld},
+		{"MAX_HELD_MESSAGES", "Limits.HeldTotal", &c.Limits.HeldTotal, snapshot.DefaultHeldTotal},
 		{"MAX_QUEUED_EVENTS", "MaxQueuedEvents", &c.MaxQueuedEvents, 10_000},
 		{"MAX_PENDING_EVENTS_PER_SCOPE", "MaxPendingEvents", &c.MaxPendingEvents, 1_000},
 		{"MAX_PENDING_SCOPES", "MaxWarmScopes", &c.MaxWarmScopes, 1_000},
 		{"PENDING_DRAIN_BATCH", "DrainBatch", &c.DrainBatch, 500},
 		{"MAX_COLD_ROSTER_MEMBERS", "MaxRoster", &c.MaxRoster, 10_000},
-		{"MAX_HELD_MESSAGES_PER_SCOPE", "MaxHeld", &c.MaxHeld, 200},
 	}
 }
 

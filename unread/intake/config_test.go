@@ -34,7 +34,9 @@ func TestDefaults(t *testing.T) {
 		c.Runtime.HydrateConcurrency != 2 || c.Runtime.HydratePageSize != 100 ||
 		c.Runtime.HydrateRetry != 5*time.Second || c.MaxQueuedEvents != 10_000 ||
 		c.DrainBatch != 500 || c.MaxPendingEvents != 1000 || c.MaxRoster != 10_000 ||
-		c.Limits != (snapshot.Limits{Backlog: 100_000, Cached: 100_000}) {
+		c.Limits != (snapshot.Limits{
+			Backlog: 100_000, Cached: 100_000, Scopes: 100_000, Held: 200, HeldTotal: 1_000_000,
+		}) {
 		t.Errorf("%+v", c)
 	}
 }

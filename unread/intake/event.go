@@ -1,6 +1,9 @@
 package intake
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -66,7 +69,8 @@ type MessageEdited struct {
 }
 
 // ScopeTrimmed drops the oldest entries for good. Trimmed holds every entry with a revision above
-// the old floor, up to the new one, ascending.
+// the old floor, up to the new one, ascending. Where it does not, rows that are exact and reach below
+// the floor are withheld until a cursor settles them.
 type ScopeTrimmed struct {
 	Scope   readstate.ScopeID
 	Floor   readstate.Revision
@@ -162,8 +166,45 @@ type ScopeStateChanged struct {
 	Parent   readstate.ScopeID // of a thread; never changes
 	Archived bool
 	Shared   bool // members who come back go on where they left
+	Active   bool // of a session: a run is going on,
+	Thinking bool // and it is thinking: nothing is shown meanwhile
+	// PendingInput and PendingPermission say what a session waits for its owner for.
+	PendingInput      bool
+	PendingPermission bool
 	// Head is the scope's last revision, zero for an empty or unknown one.
 	Head readstate.Revision
+}
+
+// MaxBlocks is how many members one member may block.
+const MaxBlocks = 1_000
+
+// BlocksChanged says whom a member blocks, all of them: what these write and do counts for nothing
+// for the member, wherever it is. Whoever is not among them is blocked no longer, which is exact at
+// once. A new block is exact where this process holds, or is told, what the blocked member wrote
+// above the member's cursor; rows of which nobody knows that are withheld until a cursor settles
+// them, unless they have nothing unread.
+type BlocksChanged struct {
+	Member readstate.MemberID
+	Blocks []readstate.MemberID
+	// Known says that Written is complete: it has everything that the newly blocked members wrote
+	// above the cursor of the member, in every scope in which they wrote something there.
+	Known      bool
+	Written    []Written
+	Generation uint64
+}
+
+// Written is what members wrote in a scope. Entries that were removed may be left out.
+type Written struct {
+	Scope      readstate.ScopeID
+	Entries    []MessageFacts
+	Activities []ActivityFacts
+}
+
+// ActivityFacts says of a high-signal activity what was counted with it.
+type ActivityFacts struct {
+	Seq        readstate.Seq
+	Actor      readstate.MemberID
+	Recipients []readstate.MemberID
 }
 
 // EventLost says that something happened in the scope of which the program cannot tell.
@@ -182,4 +223,53 @@ func (e NotificationPolicyChanged) place() readstate.ScopeID  { return e.Scope }
 func (e MembershipChanged) place() readstate.ScopeID          { return e.Scope }
 func (e MessageVisibilityChanged) place() readstate.ScopeID   { return e.Scope }
 func (e ScopeStateChanged) place() readstate.ScopeID          { return e.Scope }
+func (e BlocksChanged) place() readstate.ScopeID              { return "" }
 func (e EventLost) place() readstate.ScopeID                  { return e.Scope }
+
+// valid refuses what no program can mean, whatever memory holds.
+func valid(ev Event) error {
+	member := readstate.MemberID("-")
+	var revision readstate.Revision
+	switch ev := ev.(type) {
+	case MessageStored:
+		member, revision = ev.Author, ev.Revision
+		if ev.Seq == 0 {
+			return fmt.Errorf("%w: no seq", ErrInvalid)
+		}
+	case NonMessageActivityStored:
+		member = ev.Actor
+		if ev.Seq == 0 {
+			return fmt.Errorf("%w: no seq", ErrInvalid)
+		}
+	case ReadCursorAdvanced:
+		member, revision = ev.Member, max(ev.Revision, ev.Head)
+	case ActivityReadCursorAdvanced:
+		member = ev.Member
+	case ManualUnreadSet:
+		member, revision = ev.Member, ev.From
+	case ManualUnreadCleared:
+		member = ev.Member
+	case NotificationPolicyChanged:
+		member = ev.Member
+	case MembershipChanged:
+		member, revision = ev.Member, ev.EffectiveFrom
+	case MessageVisibilityChanged:
+		member = ev.Member
+	case ScopeTrimmed:
+		revision = ev.Floor
+	case ScopeStateChanged:
+		revision = ev.Head
+	case BlocksChanged:
+		return validBlocks(ev)
+	}
+	if ev.place() == "" {
+		return fmt.Errorf("%w: no scope", ErrInvalid)
+	}
+	if member == "" {
+		return fmt.Errorf("%w: no member", ErrInvalid)
+	}
+	if revision > math.MaxInt64 || uint64(revision) > readstate.MaxCounter {
+		return fmt.Errorf("%w: revision %d", ErrInvalid, revision)
+	}
+	return nil
+}

@@ -143,7 +143,7 @@ func TestInvalidEvents(t *testing.T) {
 // A cursor that stops among the messages that are held is exact. Below them nobody knows.
 // covers: RT-138 RT-143
 func TestPartialReads(t *testing.T) {
-	b := newBench(t, Config{MaxHeld: 3})
+	b := newBench(t, Config{Limits: snapshot.Limits{Held: 3}})
 	b.tell(room("c", "a", "b")...)
 	for r := readstate.Revision(1); r <= 6; r++ {
 		author := readstate.MemberID("a")

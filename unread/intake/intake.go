@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +43,7 @@ type Intake struct {
 	jobs jobs
 }
 
-// New starts a intake without workspaces.
+// New starts an intake without workspaces.
 func New(cfg Config) (*Intake, error) {
 	cfg, err := cfg.WithDefaults()
 	if err != nil {
@@ -89,8 +90,10 @@ func (f *Intake) Open(id readstate.WorkspaceID) error {
 		intake: f, id: id, names: n, lsn: begin,
 		scopes: map[readstate.ScopeKey]*scope{}, idle: make(chan struct{}),
 		hidden: map[snapshot.Key]int{},
-		book:   snapshot.NewBook(id, begin, n, f.cfg.Now, f.cfg.Limits),
+		people: &scope{}, busy: map[*scope]bool{}, epochs: map[snapshot.Key]uint64{},
+		book: snapshot.NewBook(id, begin, n, f.cfg.Now, f.cfg.Limits),
 	}
+	s.people.space = s
 	close(s.idle)
 	f.runtime.Open(id, s.lsn)
 	f.spaces[id] = s
@@ -234,9 +237,17 @@ func (s source) Page(ctx context.Context, r unread.PageRequest) (readstate.Page,
 	})
 	if err == nil {
 		sp.conceal(&page)
+		if slices.ContainsFunc(page.Rows, func(r readstate.PageRow) bool {
+			return r.Row.Serving == readstate.Hint
+		}) {
+			sp.hints.add(r.Member, s.intake.cfg.Now(), sp.hinted)
+		}
 	}
 	return page, err
 }
+
+// hinted reports that a member is served a hint.
+func (s *space) hinted(m readstate.MemberID) bool { return s.intake.runtime.Hinted(s.id, m) }
 
 // jobs holds scopes for which something has to be read, each once, in the order in which they
 // came.
@@ -280,6 +291,16 @@ func (q *jobs) next() *scope {
 	q.scopes[0] = nil
 	q.scopes = q.scopes[1:]
 	return s
+}
+
+// again queues a job that is counted already.
+func (q *jobs) again(s *scope) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.scopes = append(q.scopes, s)
+		q.more.Signal()
+	}
 }
 
 // later queues a failed job again.

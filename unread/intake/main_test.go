@@ -20,7 +20,10 @@ import (
 	"github.com/tidemark-im/tidemark/unread/snapshot/sqlsnap"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	runVictim()
+	goleak.VerifyTestMain(m)
+}
 
 const space0 readstate.WorkspaceID = "w"
 
@@ -29,6 +32,8 @@ type faulty struct {
 	*sqlsnap.Store
 	mu      sync.Mutex
 	failing bool
+	cut     int                    // how many writes succeed before all others fail; -1 for no end
+	during  func()                 // called in the middle of the next write
 	tamper  func(r *snapshot.Row)  // rows as they are loaded
 	after   func(q snapshot.Query) // called between a read of the table and its use
 	// strangers counts loads by others than the workers, and writes by others than the flusher.
@@ -37,6 +42,8 @@ type faulty struct {
 	loads     []snapshot.Query // of members' rows
 	upserts   [][]snapshot.Row
 }
+
+type snapshotQuery = snapshot.Query
 
 // calledBy reports that one of the functions is on the caller's stack.
 func calledBy(names ...string) bool {
@@ -50,7 +57,7 @@ func (s *faulty) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, er
 	s.mu.Lock()
 	failing, gate := s.failing, s.gate
 	s.loads = append(s.loads, q)
-	if !calledBy("(*Runtime).hydrate", "(*Intake).warm") {
+	if !calledBy("(*Runtime).hydrate", "(*Intake).warm", "(*Intake).barrier", "(*space).atRest") {
 		s.strangers++
 	}
 	s.mu.Unlock()
@@ -78,16 +85,30 @@ func (s *faulty) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, er
 
 func (s *faulty) Upsert(ctx context.Context, rows []snapshot.Row) error {
 	s.mu.Lock()
-	failing := s.failing
+	failing := s.failing || s.cut == 0
+	if s.cut > 0 {
+		s.cut--
+	}
 	s.upserts = append(s.upserts, rows)
-	if !calledBy("(*Flusher).Flush") {
+	if !calledBy("(*Flusher).Flush", "(*Flusher).Barrier") {
 		s.strangers++
 	}
 	s.mu.Unlock()
 	if failing {
 		return errFire
 	}
+	if during := s.during; during != nil {
+		s.during = nil
+		during()
+	}
 	return s.Store.Upsert(ctx, rows)
+}
+
+// failAfter has writes fail after the next n; a negative number ends that.
+func (s *faulty) failAfter(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = n
 }
 
 func (s *faulty) fail(on bool) {
@@ -183,7 +204,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, store: &faulty{Store: store}, cfg: cfg}
+	b := &bench{t: t, store: &faulty{Store: store, cut: -1}, cfg: cfg}
 	b.clock.Store(1)
 	b.cfg.Store, b.cfg.Now = b.store, b.clock.Load
 	if b.cfg.Flush.FlushInterval == 0 {

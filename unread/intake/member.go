@@ -58,6 +58,8 @@ type change struct {
 	same     bool // nothing changed
 	withhold bool // nobody can say what changed
 	sure     bool // the head is known to be the scope's
+	acts     bool // nobody knows the activities above the cursor
+	row      *readstate.MemberRow
 	writer   *readstate.Writer
 }
 
@@ -67,8 +69,8 @@ func (s *space) change(
 	sc *scope, id readstate.MemberID, generation uint64, of fact, mutate func(*readstate.Row, *change),
 ) {
 	m := s.names.MemberKey(id)
-	row, facts, exists := s.rowOf(sc, m)
-	if g := int64(generation); of != nil && g != 0 && exists && g <= *of(&facts.Generations) {
+	row, gens, exists := s.rowOf(sc, m)
+	if g := int64(generation); of != nil && g != 0 && exists && g <= *of(&gens) {
 		s.intake.metrics.repeated.Add(1)
 		return
 	}
@@ -77,17 +79,17 @@ func (s *space) change(
 	if !exists {
 		row = s.newRow(sc, m, id, at)
 	}
-	x.writer = &row.Writer
+	key := snapshot.Key{Scope: sc.key, Member: m}
+	x.row, x.writer, x.acts = &row, &row.Writer, s.book.ActsBehind(key)
 	if mutate(&row.Row, &x); x.same && exists {
 		return
 	}
-	s.settle(sc, m, &row, &x)
+	s.settle(&row, &x)
+	s.book.SetActsBehind(key, x.acts)
 	row.StateLSN = 0
 	s.commit(readstate.MemberEvent{MemberRow: row})
 	if of != nil && generation != 0 {
-		s.book.SetFacts(snapshot.Key{Scope: sc.key, Member: m}, func(f *snapshot.Facts) {
-			*of(&f.Generations) = int64(generation)
-		})
+		s.book.SetRowGenerations(key, func(g *snapshot.Generations) { *of(g) = int64(generation) })
 	}
 }
 
@@ -100,7 +102,7 @@ func (s *space) newRow(
 		Scope: sc.key, Member: m, MemberID: id,
 		Row: readstate.Row{Joined: true, Visible: true, Epoch: 1, Serving: readstate.Hint},
 	}
-	row.Writer = sc.held.writer(m)
+	row.Writer = s.book.WriterOf(sc.key, m)
 	row.Row.Effective = at.Ranks.Head + 1
 	row.Row.Point.MoveToHead(at.Ranks.Head, row.Writer)
 	row.Row.Activity = readstate.ActivityPoint{
@@ -109,29 +111,9 @@ func (s *space) newRow(
 	return row
 }
 
-// writer counts what is held of a member who had no row when they wrote.
-func (h *held) writer(k readstate.MemberKey) readstate.Writer {
-	var w readstate.Writer
-	for i := range h.entries {
-		role := h.entries[i].role(k)
-		if role.Author {
-			w.AuthorHead++
-		}
-		if role.Principal {
-			w.PrincipalHead++
-		}
-	}
-	for i := range h.activity {
-		if h.activity[i].high && h.activity[i].actor == k {
-			w.ActorHead++
-		}
-	}
-	return w
-}
-
 // settle moves a row's point. At the head nothing has to be known; among the held entries all is
 // counted anew; below them nobody knows, and the row is withheld until a cursor settles it.
-func (s *space) settle(sc *scope, m readstate.MemberKey, row *readstate.MemberRow, x *change) {
+func (s *space) settle(row *readstate.MemberRow, x *change) {
 	r, head := &row.Row, x.at.Ranks.Head
 	if x.withhold {
 		r.Serving = readstate.Behind
@@ -147,17 +129,18 @@ func (s *space) settle(sc *scope, m readstate.MemberKey, row *readstate.MemberRo
 	}
 	if to >= head {
 		r.Point.MoveToHead(head, row.Writer)
+		row.Pairs = snapshot.PairsAtHead(row.Pairs)
 		r.Serving = serving
 		return
 	}
-	point, ok := sc.held.point(x.at.Info.Type, m, to, row.Writer)
+	point, pairs, ok := s.book.PointAt(row, to)
 	if !ok {
 		if to != r.Point.E {
 			r.Serving = readstate.Behind
 		}
 		return
 	}
-	r.Point, r.Serving = point, serving
+	r.Point, row.Pairs, r.Serving = point, pairs, serving
 }
 
 // quiet reports that nothing of the row's activities was taken over from a snapshot: there are
@@ -172,7 +155,6 @@ func quiet(r *readstate.Row, x *change) bool {
 func (s *space) cursor(sc *scope, ev ReadCursorAdvanced) {
 	at, _ := s.book.Scope(sc.key)
 	if head := max(ev.Revision, ev.Head); head > at.Ranks.Head {
-		sc.held.restart(head)
 		s.intake.metrics.frontiers.Add(1)
 		s.commit(readstate.GapEvent{Scope: sc.key, Head: head, Doubt: head})
 	}
@@ -197,24 +179,26 @@ func (s *space) cursor(sc *scope, ev ReadCursorAdvanced) {
 }
 
 func (s *space) activityCursor(sc *scope, ev ActivityReadCursorAdvanced) {
-	m := s.names.MemberKey(ev.Member)
 	s.change(sc, ev.Member, 0, nil, func(r *readstate.Row, x *change) {
 		if ev.Seq <= r.Activity.Read {
 			x.same = true
 			return
 		}
 		q := min(ev.Seq, x.at.Ranks.LatestActivity)
-		point, ok := sc.held.activityPoint(x.at.Info.Type, m, q, x.at.Ranks.SignalHead, *x.writer)
+		point, pairs, ok := s.book.ActivityPointAt(x.row, q)
 		switch {
 		case q == x.at.Ranks.LatestActivity:
 			r.Activity = readstate.ActivityPoint{
 				Read: q, SignalAt: x.at.Ranks.SignalHead, ActorAt: x.writer.ActorHead,
 			}
+			x.acts = false
+			for i := range x.row.Pairs {
+				x.row.Pairs[i].ActivityTargets = 0
+			}
 		case ok:
-			r.Activity = point
+			r.Activity, x.row.Pairs, x.acts = point, pairs, false
 		default:
-			r.Activity.Read = q
-			r.Serving = readstate.Behind
+			r.Activity.Read, x.acts = q, true
 		}
 	})
 }
@@ -225,13 +209,16 @@ func (s *space) membership(sc *scope, ev MembershipChanged) {
 	parentEpoch := uint64(0)
 	if at.Info.Parent != 0 {
 		parentEpoch = 1
-		if p, _, ok, _ := s.book.Row(snapshot.Key{Scope: at.Info.Parent, Member: m}); ok {
+		key := snapshot.Key{Scope: at.Info.Parent, Member: m}
+		if p, _, ok, _ := s.book.Row(key); ok {
 			parentEpoch = p.Row.Epoch
+		}
+		if s.at < s.epochs[key] {
+			parentEpoch-- // the membership in the channel began anew since this was told
 		}
 	}
 	if from := ev.EffectiveFrom; from > at.Ranks.Head+1 {
 		// Entries below the member's first one were not told of.
-		sc.held.restart(from - 1)
 		s.intake.metrics.frontiers.Add(1)
 		s.commit(readstate.GapEvent{Scope: sc.key, Head: from - 1, Doubt: from - 1})
 	}
@@ -267,7 +254,11 @@ func (s *space) join(r *readstate.Row, x *change, ev MembershipChanged, parentEp
 		return // the head was raised to meet the first revision
 	}
 	if res.NewEpoch {
-		r.Serving = readstate.Exact // it owes nothing to what was before
+		if s.waiting > 0 {
+			s.epochs[snapshot.Key{Scope: x.row.Scope, Member: x.row.Member}] = s.at
+		}
+		// It owes nothing to what was before: the point and the activity cursor are at the head.
+		r.Serving, x.row.Pairs, x.acts = readstate.Exact, nil, false
 	}
 }
 

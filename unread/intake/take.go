@@ -7,13 +7,25 @@ import (
 
 // take turns an event whose needs are in memory into changes of rows and scopes, and applies
 // them.
-func (s *space) take(sc *scope, ev Event) {
+func (s *space) take(sc *scope, next told) {
+	ev := next.Event
+	s.at = next.at
 	s.intake.metrics.events.Add(1)
+	sc.taken++
+	if ev, ok := ev.(BlocksChanged); ok {
+		s.blocks(ev)
+		return
+	}
 	s.begin(sc, ev)
 	if sc.lost {
 		sc.lost = false
 		s.doubt(sc)
 	}
+	if s.tooFar(sc, ev) {
+		sc.lose()
+		return
+	}
+	s.retype(sc, ev)
 	switch ev := ev.(type) {
 	case MessageStored:
 		s.message(sc, ev)
@@ -33,6 +45,54 @@ func (s *space) take(sc *scope, ev Event) {
 	default:
 		s.member(sc, ev)
 	}
+}
+
+// retype corrects the type of a scope that began with an event which did not tell it. Rows are
+// counted in another way from then on, and memory reads them again.
+func (s *space) retype(sc *scope, ev Event) {
+	var kind readstate.ScopeType
+	switch ev := ev.(type) {
+	case MessageStored:
+		kind = ev.Type
+	case NonMessageActivityStored:
+		kind = ev.Type
+	case ScopeStateChanged:
+		kind = ev.Type
+	}
+	at, _ := s.book.Scope(sc.key)
+	if kind == 0 || kind == at.Info.Type || kind == readstate.Thread || at.Info.Parent != 0 {
+		return // a thread is one because of its parent
+	}
+	info := at.Info
+	info.Type = kind
+	s.commit(readstate.ScopeEvent{Info: info})
+	s.reread()
+}
+
+// tooFar reports a revision so far above the head that no loss explains it. Nothing is filled in up
+// to there: the event is left out.
+func (s *space) tooFar(sc *scope, ev Event) bool {
+	var to readstate.Revision
+	switch ev := ev.(type) {
+	case MessageStored:
+		to = ev.Revision
+	case ReadCursorAdvanced:
+		to = max(ev.Revision, ev.Head)
+	case MembershipChanged:
+		to = ev.EffectiveFrom
+	case ScopeTrimmed:
+		to = ev.Floor
+	case ScopeStateChanged:
+		to = ev.Head
+	}
+	at, _ := s.book.Scope(sc.key)
+	if to <= at.Ranks.Head+snapshot.MaxGap {
+		return false
+	}
+	s.intake.metrics.failures.Add(1)
+	s.intake.cfg.Log.Error("an event is too far above what was told of its scope",
+		"workspace", s.id, "scope", sc.id, "revision", to, "head", at.Ranks.Head)
+	return true
 }
 
 // doubt withholds what is exact and counts from below the head.
@@ -79,19 +139,16 @@ func (s *space) begin(sc *scope, ev Event) {
 			info.Type = kind
 		}
 		s.book.Begin(info, at, sure)
-	}
-	if !sc.started {
-		at, _ := s.book.Scope(sc.key)
-		sc.started = true
-		sc.held.restart(at.Ranks.Head)
-		sc.held.lowSeq = at.Ranks.LatestActivity
+		sc.absent = false // it can only be let go once the table has it
 	}
 }
 
 // rowOf returns a member's row, and whether there is one.
-func (s *space) rowOf(sc *scope, m readstate.MemberKey) (readstate.MemberRow, snapshot.Facts, bool) {
-	row, facts, exists, _ := s.book.Row(snapshot.Key{Scope: sc.key, Member: m})
-	return row, facts, exists
+func (s *space) rowOf(
+	sc *scope, m readstate.MemberKey,
+) (readstate.MemberRow, snapshot.Generations, bool) {
+	row, gens, exists, _ := s.book.Row(snapshot.Key{Scope: sc.key, Member: m})
+	return row, gens, exists
 }
 
 func (s *space) message(sc *scope, ev MessageStored) {
@@ -118,16 +175,9 @@ func (s *space) message(sc *scope, ev MessageStored) {
 		}
 		if ev.Revision > at.Ranks.Head+1 {
 			s.intake.metrics.frontiers.Add(1)
-			sc.held.restart(ev.Revision - 1)
 		}
 	}
 	s.commit(out)
-	if ev.Revision > 0 {
-		sc.held.add(message{
-			revision: ev.Revision, author: author, principal: principal, named: out.Named,
-			recipients: out.Recipients, everyone: out.Everyone,
-		}, s.intake.cfg.MaxHeld)
-	}
 	s.book.SetGenerations(sc.key, func(g *snapshot.Generations) {
 		g.Message = max(g.Message, int64(ev.Generation), int64(ev.Seq))
 	})
@@ -135,49 +185,50 @@ func (s *space) message(sc *scope, ev MessageStored) {
 }
 
 // facts completes what an event says of an entry by what is held of it.
-func (s *space) facts(sc *scope, x *MessageFacts) message {
-	if m := sc.held.find(x.Revision); m != nil {
-		return *m
+func (s *space) facts(sc *scope, x *MessageFacts) snapshot.Entry {
+	if m, ok := s.book.Entry(sc.key, x.Revision); ok {
+		return m
 	}
-	m := message{
-		revision: x.Revision, author: s.names.MemberKey(x.Author),
-		principal: s.names.MemberKey(x.NotifyPrincipal), named: s.names.memberKeys(x.Mentions),
-		recipients: s.names.memberKeys(x.Recipients), everyone: x.Everyone,
+	return s.entry(x)
+}
+
+func (s *space) entry(x *MessageFacts) snapshot.Entry {
+	m := snapshot.Entry{
+		Revision: x.Revision, Author: s.names.MemberKey(x.Author),
+		Principal: s.names.MemberKey(x.NotifyPrincipal), Named: s.names.memberKeys(x.Mentions),
+		Recipients: s.names.memberKeys(x.Recipients), Everyone: x.Everyone,
 	}
-	if m.principal == m.author {
-		m.principal = 0
+	if m.Principal == m.Author {
+		m.Principal = 0
 	}
 	return m
 }
 
 func (s *space) rewound(sc *scope, ev MessageRewound) {
 	at, _ := s.book.Scope(sc.key)
-	if s.known(at, ev.Generation) {
+	targeted := at.Info.Type.Targeted() // rows know there what they count
+	if !targeted && s.known(at, ev.Generation) {
 		return
 	}
 	var events []readstate.Event
 	replies := at.Ranks.Replies
 	for i := range ev.Removed {
 		x := &ev.Removed[i]
-		if x.Revision == 0 || x.Revision > at.Ranks.Head || s.book.Removed(sc.key, x.Revision) {
+		gone := s.book.Removed(sc.key, x.Revision)
+		if x.Revision == 0 || x.Revision > at.Ranks.Head || gone && !targeted {
 			continue
 		}
 		m := s.facts(sc, x)
-		if replies > 0 {
+		if replies > 0 && !gone {
 			replies--
 		}
 		events = append(events, readstate.RemovalEvent{
-			Scope: sc.key, Seq: x.Seq, Revision: x.Revision, Author: m.author,
-			Principal: m.principal, Named: m.named, Recipients: m.recipients,
-			Everyone: m.everyone, Latest: at.Ranks.Latest, Replies: replies,
+			Scope: sc.key, Seq: x.Seq, Revision: x.Revision, Author: m.Author,
+			Principal: m.Principal, Named: m.Named, Recipients: m.Recipients,
+			Everyone: m.Everyone, Latest: at.Ranks.Latest, Replies: replies,
 		})
 	}
 	s.commit(events...)
-	for i := range ev.Removed {
-		if m := sc.held.find(ev.Removed[i].Revision); m != nil {
-			m.removed = true
-		}
-	}
 	s.book.SetGenerations(sc.key, func(g *snapshot.Generations) {
 		g.Rewind = max(g.Rewind, int64(ev.Generation))
 	})
@@ -201,102 +252,13 @@ func (s *space) edited(sc *scope, ev MessageEdited) {
 	after := s.names.memberKeys(ev.Mentions)
 	everyone := ev.Everyone && !at.Info.Type.Targeted()
 	s.commit(readstate.EditEvent{
-		Scope: sc.key, Seq: ev.Was.Seq, Revision: ev.Was.Revision, Author: m.author,
-		Principal: m.principal, Recipients: m.recipients, NamedBefore: m.named,
-		NamedAfter: after, EveryoneBefore: m.everyone, EveryoneAfter: everyone,
+		Scope: sc.key, Seq: ev.Was.Seq, Revision: ev.Was.Revision, Author: m.Author,
+		Principal: m.Principal, Recipients: m.Recipients, NamedBefore: m.Named,
+		NamedAfter: after, EveryoneBefore: m.Everyone, EveryoneAfter: everyone,
 	})
-	if x := sc.held.find(ev.Was.Revision); x != nil {
-		x.named, x.everyone = after, everyone
-	}
 	s.book.SetGenerations(sc.key, func(g *snapshot.Generations) {
 		g.Rewind = max(g.Rewind, int64(ev.Generation))
 	})
-}
-
-// trimmed raises the floor and moves the rows that the trimmed entries name up to it.
-func (s *space) trimmed(sc *scope, ev ScopeTrimmed) {
-	at, _ := s.book.Scope(sc.key)
-	if ev.Floor <= at.Ranks.Floor || ev.Floor > at.Ranks.Head {
-		s.intake.metrics.repeated.Add(1)
-		return
-	}
-	crossed := map[readstate.MemberKey]*readstate.Crossed{}
-	ranks := map[readstate.MemberKey]readstate.Ranks{}
-	replies := at.Ranks.Replies
-	var order []readstate.MemberKey
-	for i := range ev.Trimmed {
-		x := &ev.Trimmed[i]
-		m := s.facts(sc, x)
-		live := !s.book.Removed(sc.key, x.Revision)
-		if x.Revision > ev.Floor || x.Revision <= at.Ranks.Floor {
-			continue
-		}
-		if live && replies > 0 {
-			replies--
-		}
-		for _, k := range m.touched() {
-			row, _, ok := s.rowOf(sc, k)
-			if !ok || x.Revision <= row.Row.Point.E {
-				continue
-			}
-			if crossed[k] == nil {
-				crossed[k] = new(readstate.Crossed)
-				ranks[k] = readstate.Ranks{
-					Author: row.Row.Point.AuthorRank, Principal: row.Row.Point.PrincipalRank,
-				}
-				order = append(order, k)
-			}
-			role, r := m.role(k), ranks[k]
-			if role.Author {
-				r.Author++
-			}
-			if role.Principal {
-				r.Principal++
-			}
-			ranks[k] = r
-			crossed[k].Add(at.Info.Type,
-				readstate.Message{Revision: x.Revision, Everyone: m.everyone}, role, live)
-		}
-	}
-	events := []readstate.Event{readstate.FloorEvent{
-		Scope: sc.key, Floor: ev.Floor, Latest: at.Ranks.Latest, Replies: replies,
-	}}
-	for _, k := range order {
-		row, _, _ := s.rowOf(sc, k)
-		p := &row.Row.Point
-		if err := p.Move(p.PlanMove(ev.Floor, at.Ranks.Head), *crossed[k], ranks[k]); err != nil {
-			row.Row.Serving = readstate.Behind
-			p.E = max(p.E, ev.Floor)
-		}
-		row.StateLSN = 0
-		events = append(events, readstate.MemberEvent{MemberRow: row})
-	}
-	s.commit(events...)
-	sc.held.trim(ev.Floor)
-}
-
-// touched lists the members whom an entry names, each once.
-func (m *message) touched() []readstate.MemberKey {
-	var keys []readstate.MemberKey
-	add := func(k readstate.MemberKey) {
-		for _, x := range keys {
-			if x == k {
-				return
-			}
-		}
-		if k != 0 {
-			keys = append(keys, k)
-		}
-	}
-	add(m.author)
-	add(m.principal)
-	for _, k := range m.named {
-		add(k)
-	}
-	for _, k := range m.recipients {
-		add(k)
-	}
-	return keys
 }
 
 func (s *space) activity(sc *scope, ev NonMessageActivityStored) {
@@ -316,9 +278,6 @@ func (s *space) activity(sc *scope, ev NonMessageActivityStored) {
 		}
 	}
 	s.commit(out)
-	sc.held.addActivity(act{
-		seq: ev.Seq, actor: out.Actor, high: ev.HighSignal, recipients: out.Recipients,
-	}, s.intake.cfg.MaxHeld)
 	s.book.SetGenerations(sc.key, func(g *snapshot.Generations) {
 		g.Activity = max(g.Activity, int64(ev.Seq))
 	})
@@ -328,13 +287,14 @@ func (s *space) state(sc *scope, ev ScopeStateChanged) {
 	at, _ := s.book.Scope(sc.key)
 	info := at.Info
 	info.Archived, info.Name = ev.Archived, ev.Name
+	info.Active, info.Thinking = ev.Active, ev.Thinking
+	info.PendingInput, info.PendingPermission = ev.PendingInput, ev.PendingPermission
 	info.History = readstate.HistoryJoined
 	if ev.Shared {
 		info.History = readstate.HistoryShared
 	}
 	var events []readstate.Event
 	if ev.Head > at.Ranks.Head {
-		sc.held.restart(ev.Head)
 		s.intake.metrics.frontiers.Add(1)
 		events = append(events, readstate.GapEvent{Scope: sc.key, Head: ev.Head, Doubt: ev.Head})
 	}

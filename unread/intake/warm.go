@@ -8,6 +8,9 @@ import (
 	"github.com/tidemark-im/tidemark/unread/snapshot"
 )
 
+// errWaits is a thread whose channel has to be served first.
+var errWaits = errors.New("events of the channel come first")
+
 // errRoster is a roster that changed while it was read, or one that is behind the messages.
 var errRoster = errors.New("roster is not settled")
 
@@ -15,7 +18,11 @@ var errRoster = errors.New("roster is not settled")
 // in, and goes on until none is left.
 func (f *Intake) warm() {
 	for sc := f.jobs.next(); sc != nil; sc = f.jobs.next() {
-		if err := sc.space.serve(sc); err != nil {
+		err := sc.space.serve(sc)
+		if errors.Is(err, errWaits) {
+			continue // its channel queues it again
+		}
+		if err != nil {
 			if f.ctx.Err() != nil {
 				return
 			}
@@ -40,10 +47,23 @@ func (s *space) serve(sc *scope) error {
 			return nil
 		}
 		keys, roster := s.wanted(sc)
+		if channel := s.channelOf(sc, sc.pending[0]); channel != nil && len(keys) == 0 && !roster {
+			channel.waiters = append(channel.waiters, sc)
+			s.mu.Unlock()
+			return errWaits
+		}
+		next := sc.pending[0]
 		s.mu.Unlock()
-		if len(keys) > 0 {
+		blocks, isBlocks := next.Event.(BlocksChanged)
+		switch {
+		case len(keys) > 0:
 			if err := s.fetch(keys); err != nil {
 				return err
+			}
+		case isBlocks:
+			err := s.block(next, blocks)
+			if err != nil && !errors.Is(err, snapshot.ErrNotLoaded) {
+				return err // else somebody was let go again, and is read once more
 			}
 		}
 		if roster && len(keys) == 0 {
@@ -58,15 +78,15 @@ func (s *space) serve(sc *scope) error {
 // roster.
 func (s *space) wanted(sc *scope) (keys []snapshot.Key, roster bool) {
 	seen := map[snapshot.Key]bool{}
-	for i, ev := range sc.pending[:min(len(sc.pending), s.intake.cfg.DrainBatch)] {
-		for _, key := range s.needs(sc, ev) {
+	for i, next := range sc.pending[:min(len(sc.pending), s.intake.cfg.DrainBatch)] {
+		for _, key := range s.needs(sc, next.Event) {
 			if !seen[key] && !s.has(sc, key) {
 				seen[key] = true
 				keys = append(keys, key)
 			}
 		}
 		if i == 0 {
-			roster = !s.rostered(sc, ev)
+			roster = !s.rostered(sc, next.Event)
 		}
 	}
 	return keys, roster
@@ -80,11 +100,8 @@ func (s *space) fetch(keys []snapshot.Key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range keys {
-		if key.Member != 0 {
-			continue
-		}
-		if _, ok := s.book.Scope(key.Scope); !ok {
-			s.scope(s.names.Scope(key.Scope)).absent = true
+		if id := s.names.Scope(key.Scope); key.Member == 0 && id != "" && !s.book.Has(key) {
+			s.scope(id).absent = true
 		}
 	}
 	return nil
@@ -98,19 +115,33 @@ func (s *space) drain(sc *scope) {
 			break
 		}
 		s.take(sc, sc.pending[taken])
-		s.reveal(sc, sc.pending[taken])
+		s.reveal(sc, sc.pending[taken].Event)
 	}
-	s.book.Trim()
-	if taken == 0 {
+	s.taken(sc, taken)
+	s.trim()
+}
+
+// taken takes events out of a scope's queue.
+func (s *space) taken(sc *scope, n int) {
+	if n == 0 {
 		return
 	}
-	clear(sc.pending[:taken])
-	if sc.pending = sc.pending[taken:]; len(sc.pending) == 0 {
-		sc.pending = nil
+	for _, next := range sc.pending[:n] {
+		s.await(next.Event, false)
 	}
-	s.intake.queued.Add(-int64(taken))
-	if s.waiting -= taken; s.waiting == 0 {
+	clear(sc.pending[:n])
+	if sc.pending = sc.pending[n:]; len(sc.pending) == 0 {
+		sc.pending = nil
+		delete(s.busy, sc)
+	}
+	for _, thread := range sc.waiters {
+		s.intake.jobs.again(thread)
+	}
+	sc.waiters = nil
+	s.intake.queued.Add(-int64(n))
+	if s.waiting -= n; s.waiting == 0 {
 		close(s.idle)
+		clear(s.epochs) // whatever is told from now on is later
 	}
 }
 
@@ -132,6 +163,7 @@ func (s *space) readRoster(sc *scope) error {
 		}
 		generation = page.Generation
 		members = append(members, page.Members...)
+		s.intake.metrics.sawRoster(len(members))
 		if len(members) > s.intake.cfg.MaxRoster {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -162,7 +194,7 @@ func (sc *scope) pending0() Event {
 	if len(sc.pending) == 0 {
 		return nil
 	}
-	return sc.pending[0]
+	return sc.pending[0].Event
 }
 
 // refuse gives a scope up whose roster is over budget: its events change what is loaded, and
@@ -219,10 +251,9 @@ func (s *space) firstRow(sc *scope, m RosterMember, since readstate.Revision) re
 	if m.EffectiveFrom <= since {
 		row.Row.Serving = readstate.Hint
 	}
-	row.Writer = sc.held.writer(row.Member)
-	at, _ := s.book.Scope(sc.key)
+	row.Writer = s.book.WriterOf(sc.key, row.Member)
 	e := row.Row.Effective - 1
-	if point, ok := sc.held.point(at.Info.Type, row.Member, e, row.Writer); ok {
+	if point, _, ok := s.book.PointAt(&row, e); ok {
 		row.Row.Point = point
 	} else {
 		row.Row.Point.E = e // what the member wrote above it is held, or unknown

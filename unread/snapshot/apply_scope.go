@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -9,60 +10,127 @@ import (
 func (b *Book) applyActivity(
 	out []readstate.Event, lsn readstate.LSN, ev readstate.ActivityEvent,
 ) ([]readstate.Event, error) {
-	f := b.frontiers[ev.Scope]
-	if f == nil {
-		return nil, unknown(ev.Scope)
+	f, err := b.frontier(ev.Scope)
+	if err != nil {
+		return nil, err
 	}
-	if ev.Seq <= f.ranks.LatestActivity {
+	late := f.missedActs.has(readstate.Revision(ev.Seq))
+	if ev.Seq <= f.ranks.LatestActivity && !late {
 		b.stats.Repeated++
 		return out, nil
+	}
+	a := Act{Seq: ev.Seq, Actor: ev.Actor, High: ev.HighSignal, Recipients: ev.Recipients}
+	var parts, damaged []part
+	if ev.HighSignal {
+		if parts, damaged, err = b.parts(ev.Scope, ev.Actor, 0, nil, nil, ev.Recipients); err != nil {
+			return nil, err
+		}
+	}
+	parts, known := b.fresh(f, parts, func(p *part) bool {
+		return p.entry.got.freshAct(ev.Seq, p.row.Activity.Read)
+	})
+	if late {
+		return b.lateAct(out, f, a, parts), nil
+	}
+	if f.info.Type.Targeted() && ev.Seq-f.ranks.LatestActivity <= MaxGap {
+		for q := f.ranks.LatestActivity + 1; q < ev.Seq; q++ {
+			f.missedActs.add(readstate.Revision(q))
+		}
 	}
 	f.ranks.LatestActivity, f.ranks.LastActivityAt, f.ranks.LastLSN = ev.Seq, ev.At, lsn
 	b.touch(&f.mark, Key{Scope: ev.Scope})
 	if !ev.HighSignal {
+		b.act(f, a)
 		return append(out, ev), nil
 	}
 	f.ranks.SignalHead = ev.SignalRank
-	parts, damaged, err := b.parts(ev.Scope, ev.Actor, 0, nil, nil, ev.Recipients)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range damaged {
+	for _, p := range append(damaged, known...) {
 		ev.Actor, ev.Recipients = except(ev.Actor, p), without(ev.Recipients, p)
 	}
-	out = append(out, ev)
+	out = b.begin(out, f, a.Actor)
+	b.act(f, a)
+	out = b.instead(append(out, ev), f, a.Actor, ev.Actor)
 	for _, p := range parts {
 		if p.is.Author {
 			p.entry.row.Writer.ActorHead = ev.ActorRank
 		}
-		p.entry.row.Row.Activity.PostActivity(f.info.Type, true, p.is.Recipient, p.is.Author)
+		b.deliverAct(f, &p, a)
 		out = b.changed(out, p)
 	}
 	return out, nil
 }
 
+// deliverAct counts an activity in the row of a recipient.
+func (b *Book) deliverAct(f *frontier, p *part, a Act) {
+	before := p.entry.row.Row.Activity.Targets
+	p.entry.row.Row.Activity.PostActivity(f.info.Type, true, p.is.Recipient, p.is.Author)
+	if p.entry.row.Row.Activity.Targets == before {
+		return
+	}
+	p.entry.got.addAct(a.Seq)
+	if b.people[p.key.Member].pairsWith(a.Actor) {
+		c := p.entry.pairs.get(a.Actor)
+		c.acts++
+		p.entry.pairs = p.entry.pairs.put(c)
+	}
+}
+
+// lateAct takes an activity in of which nobody told in its turn.
+func (b *Book) lateAct(
+	out []readstate.Event, f *frontier, a Act, parts []part,
+) []readstate.Event {
+	f.missedActs.remove(readstate.Revision(a.Seq))
+	b.touch(&f.mark, Key{Scope: f.info.Key})
+	for _, p := range parts {
+		if !a.High || a.Seq <= p.row.Activity.Read {
+			continue
+		}
+		if b.deliverAct(f, &p, a); p.entry.row.Row != p.row {
+			b.touch(&p.entry.mark, p.key)
+			out = append(out, readstate.MemberEvent{MemberRow: b.shown(p.entry)})
+		}
+	}
+	return out
+}
+
+// act moves the scope to its next activity.
+func (b *Book) act(f *frontier, a Act) {
+	before := f.tail.size()
+	f.tail.addActivity(a, b.limits.Held)
+	b.count(f, before)
+	if w := f.writers[a.Actor]; w != nil && a.High {
+		w.acts.append(readstate.Revision(a.Seq))
+	}
+}
+
 func (b *Book) applyFloor(
 	out []readstate.Event, lsn readstate.LSN, ev readstate.FloorEvent,
 ) ([]readstate.Event, error) {
-	f := b.frontiers[ev.Scope]
-	if f == nil {
-		return nil, unknown(ev.Scope)
+	f, err := b.frontier(ev.Scope)
+	if err != nil {
+		return nil, err
 	}
-	if ev.Floor <= f.ranks.Floor || ev.Floor > f.ranks.Head {
+	k := &f.ranks
+	same := ev.Floor == k.Floor && ev.Latest == k.Latest && ev.Replies == k.Replies
+	if ev.Floor < k.Floor || ev.Floor > k.Head || same { // entries without a revision raise no floor
 		b.stats.Repeated++
 		return out, nil
 	}
-	f.ranks.Floor, f.ranks.LastLSN = ev.Floor, lsn
-	f.ranks.Replies, f.ranks.Latest = ev.Replies, ev.Latest
+	k.Floor, k.LastLSN, k.Replies, k.Latest = ev.Floor, lsn, ev.Replies, ev.Latest
+	f.floor = lsn
 	f.removed.trim(ev.Floor)
 	f.everyone.trimBelow(ev.Floor)
-	ev.Removed, ev.Everyone = f.removed.at(ev.Floor), f.everyone.at(ev.Floor)
-	for _, w := range ev.Writers {
-		if e := b.rows[Key{ev.Scope, w.Member}]; e != nil && !e.absent {
-			e.row.Writer.AuthorAtFloor = w.AuthorAtFloor
-			e.row.Writer.PrincipalAtFloor = w.PrincipalAtFloor
-		}
+	before := f.tail.size()
+	f.tail.trim(ev.Floor)
+	b.count(f, before)
+	f.missed.trimBelow(ev.Floor)
+	for x, w := range f.writers {
+		w.trim(ev.Floor)
+		ev.Writers = append(ev.Writers, readstate.FloorWriter{
+			Member: x, AuthorAtFloor: w.posts.offset,
+		})
 	}
+	ev.Removed, ev.Everyone = f.removed.at(ev.Floor), f.everyone.at(ev.Floor)
 	b.touch(&f.mark, Key{Scope: ev.Scope})
 	return append(out, ev), nil
 }
@@ -76,8 +144,9 @@ func (b *Book) Begin(info readstate.ScopeInfo, ranks readstate.ScopeRanks, sure 
 	if b.frontiers[info.Key] != nil {
 		return false
 	}
-	f := &frontier{info: info, ranks: ranks, sure: sure}
-	b.frontiers[info.Key] = f
+	f := &frontier{info: info, ranks: ranks, birth: ranks, sure: sure}
+	f.tail.forget(&ranks)
+	b.addFrontier(f)
 	b.touch(&f.mark, Key{Scope: info.Key})
 	return true
 }
@@ -86,23 +155,39 @@ func (b *Book) Begin(info readstate.ScopeInfo, ranks readstate.ScopeRanks, sure 
 func (b *Book) applyScope(lsn readstate.LSN, ev readstate.ScopeEvent) readstate.Event {
 	f := b.frontiers[ev.Info.Key]
 	if f == nil {
-		f = &frontier{sure: true}
-		b.frontiers[ev.Info.Key] = f
+		f = &frontier{info: ev.Info, sure: true}
+		b.addFrontier(f)
+	}
+	b.use(f)
+	if f.info.Type != ev.Info.Type {
+		b.retype(f)
 	}
 	f.info, f.ranks.LastLSN = ev.Info, lsn
 	b.touch(&f.mark, Key{Scope: ev.Info.Key})
 	return ev
 }
 
+// retype withholds the rows of a scope that count in another way from now on.
+func (b *Book) retype(f *frontier) {
+	for key, e := range b.rows {
+		if key.Scope == f.info.Key && e.settled() && !e.absent && e.row.Row.Point.E < f.ranks.Head {
+			e.row.Row.Serving = max(e.row.Row.Serving, readstate.Behind)
+			b.touch(&e.mark, key)
+		}
+	}
+}
+
+// applyMember takes a row over whole, with those of its pairs that are not empty.
 func (b *Book) applyMember(
 	out []readstate.Event, lsn readstate.LSN, ev readstate.MemberEvent,
 ) ([]readstate.Event, error) {
-	f := b.frontiers[ev.Scope]
-	if f == nil {
-		return nil, unknown(ev.Scope)
+	f, err := b.frontier(ev.Scope)
+	if err != nil {
+		return nil, err
 	}
-	if len(ev.Pairs) > 0 {
-		return nil, fmt.Errorf("scope %d, member %d: pairs: %w", ev.Scope, ev.Member, ErrUnsupported)
+	p := b.people[ev.Member]
+	if p == nil {
+		return nil, fmt.Errorf("member %d: %w", ev.Member, ErrNotLoaded)
 	}
 	key := Key{ev.Scope, ev.Member}
 	e := b.rows[key]
@@ -110,10 +195,44 @@ func (b *Book) applyMember(
 		e = &entry{}
 		b.put(key, e)
 	}
+	known := e.settled() && !e.absent && !e.broken && e.row.Row.Epoch == ev.Row.Epoch
+	if floor := f.ranks.Floor; f.floor == lsn && known &&
+		e.row.Row.Point.E < floor && ev.Row.Point.E >= floor {
+		f.lift(ev.Member, floor)
+	}
+	was := &e.row.Row
+	// The lists go down to where the row was, and those of the scope to where its tail begins.
+	listed := known && ev.Row.Point.E >= min(was.Point.E, f.tail.low) &&
+		ev.Row.Activity.Read >= min(was.Activity.Read, f.tail.lowSeq)
 	e.row, e.absent, e.broken, e.ifAbsent = ev.MemberRow, false, false, false
+	e.unpaired = false
 	e.row.Removed, e.row.Everyone = readstate.BlockBits{}, readstate.BlockBits{}
+	e.row.Pairs, e.pairs = nil, nil
+	for i := range ev.Pairs {
+		c := &ev.Pairs[i]
+		if p.pairsWith(c.Blocked) {
+			e.pairs = e.pairs.put(pair{
+				with: c.Blocked, overlap: c.Overlap, direct: c.Direct, targets: c.Targets,
+				acts: c.ActivityTargets,
+			})
+		}
+	}
 	if e.row.StateLSN == 0 {
 		e.row.StateLSN = lsn
+	}
+	if f.info.Type.Targeted() {
+		if e.got.moved(&e.row, &f.tail); listed {
+			e.got.apply(&e.row.Row)
+		}
+		e.got.check(&e.row)
+		if len(p.blocks) > 0 && e.got.beyond(f.ranks.Head) {
+			e.row.Row.Serving = max(e.row.Row.Serving, readstate.Behind) // by whom, nobody knows
+		}
+	}
+	for _, x := range slices.Concat(p.blocks, p.becoming) {
+		if f.tail.holds(x) {
+			out = b.begin(out, f, x)
+		}
 	}
 	b.touch(&e.mark, key)
 	return append(out, readstate.MemberEvent{MemberRow: b.shown(e)}), nil
@@ -126,6 +245,7 @@ func (b *Book) applyGone(out []readstate.Event, ev readstate.RowGoneEvent) []rea
 	if e != nil && !e.absent && f != nil {
 		e.row.Row.Joined = false
 		e.row.Row.Point.MoveToHead(f.ranks.Head, e.row.Writer)
+		e.pairs, e.got = nil, deliveries{}
 		b.touch(&e.mark, key)
 	}
 	return append(out, ev)

@@ -1,9 +1,8 @@
 package snapshot
 
 import (
+	"container/list"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -12,11 +11,11 @@ import (
 var (
 	// ErrNotLoaded means that events touch rows or scopes that were not fetched first.
 	ErrNotLoaded = errors.New("row is not loaded")
-	// ErrUnsupported refuses events that need facts which nobody has here, as blocks do.
+	// ErrUnsupported refuses events that need facts which nobody has here.
 	ErrUnsupported = errors.New("not kept in snapshots")
 )
 
-// Key names a row; Member zero names a scope's frontier.
+// Key names a row; Member zero names a scope's frontier, Scope zero a member apart from scopes.
 type Key struct {
 	Scope  readstate.ScopeKey
 	Member readstate.MemberKey
@@ -32,44 +31,61 @@ type Book struct {
 	now       func() int64
 	limits    Limits
 
+	// writing is held from the moment rows are taken for a write until the table has them, so that
+	// an older state of a row never follows a newer one.
+	writing sync.Mutex
+
 	mu        sync.Mutex
 	lsn       readstate.LSN
 	frontiers map[readstate.ScopeKey]*frontier
+	people    map[readstate.MemberKey]*person
+	awaited   map[readstate.MemberKey]int // members whom somebody is about to block
 	rows      map[Key]*entry
 	byMember  map[readstate.MemberKey][]readstate.ScopeKey
-	queue     []Key // dirty, in the order in which they became so
+	inScope   map[readstate.ScopeKey]int // rows of members,
+	waitingIn map[readstate.ScopeKey]int // and those that are dirty and not on their way
+	recent    *list.List                 // of frontiers, the one used last in front
+	tailed    *list.List                 // of those with a tail
+	held      int                        // entries and activities of all tails
+	queue     []place                    // dirty, in the order in which they became so
+	queued    int                        // places that are taken
+	tickets   uint64
 	owed      []Key // refused by the budget of the queue
 	restored  []Key // taken back from owed: their rows may be shown again
 	fetched   []Key // for the next Apply
 	clean     []written
 	writes    uint64
-	reads     []uint64 // writes at the start of every read of the table under way
+	reads     map[uint64]uint64 // writes at the start of every read of the table under way
+	readings  uint64
 	stats     Stats
 }
 
 // entry is a member's row in the book.
 type entry struct {
 	row      readstate.MemberRow // without bits and pairs
+	pairs    pairs
+	got      deliveries // in scopes that count them
 	gens     Generations
-	cursor   uint64
 	absent   bool // the table has no such row
 	broken   bool // the table's row is damaged: only a whole new one helps
 	ifAbsent bool // a first row, which gives way to one that the table has
+	unpaired bool // a first row whose pairs nobody looked at
+	// actsBehind withholds the row until an activity cursor settles it, as Serving does until a
+	// message cursor does.
+	actsBehind bool
 	mark
 }
 
 // settled reports that the entry is what the row is, and not what it is unless the table has one.
 func (e *entry) settled() bool { return e != nil && !e.ifAbsent }
 
-type written struct {
-	key Key
-	at  uint64
-}
-
-// Limits bound a book.
+// Limits bound a book. A book has at most so many that something else does not need.
 type Limits struct {
-	Backlog int // rows of members that may wait for a flush
-	Cached  int // rows of members in the book beyond which written ones are let go
+	Backlog   int // rows of members that may wait for a flush
+	Cached    int // rows of members and of persons beyond which written ones are let go
+	Scopes    int // scopes beyond which those are let go that nobody needs
+	Held      int // newest entries of a scope, and newest activities
+	HeldTotal int // of all scopes, beyond which those of scopes unused for longest go
 }
 
 // NewBook makes an empty book whose workspace stands at lsn.
@@ -79,7 +95,11 @@ func NewBook(
 	return &Book{
 		workspace: w, lsn: lsn, names: names, now: now, limits: limits,
 		frontiers: map[readstate.ScopeKey]*frontier{}, rows: map[Key]*entry{},
+		people:   map[readstate.MemberKey]*person{},
+		awaited:  map[readstate.MemberKey]int{},
 		byMember: map[readstate.MemberKey][]readstate.ScopeKey{},
+		inScope:  map[readstate.ScopeKey]int{}, waitingIn: map[readstate.ScopeKey]int{},
+		recent: list.New(), tailed: list.New(), reads: map[uint64]uint64{},
 	}
 }
 
@@ -120,33 +140,51 @@ func (b *Book) Removed(key readstate.ScopeKey, r readstate.Revision) bool {
 	return f != nil && f.removed.has(r)
 }
 
-// Facts are the generations of a row's facts, zero for unknown.
-type Facts struct {
-	Generations Generations
-	Cursor      uint64
-}
-
-// Row returns a row of the book. Known is false where the book has to be asked to fetch it
-// first; exists is false where there is none, or only a damaged one.
-func (b *Book) Row(key Key) (row readstate.MemberRow, facts Facts, exists, known bool) {
+// Row returns a row of the book, with those of its pairs that are not empty. Known is false where
+// the book has to be asked to fetch it first; exists is false where there is none, or only a
+// damaged one.
+func (b *Book) Row(key Key) (row readstate.MemberRow, gens Generations, exists, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.rows[key]
 	if !e.settled() {
-		return row, facts, false, false
+		return row, gens, false, false
 	}
-	return e.row, Facts{e.gens, e.cursor}, !e.absent && !e.broken, true
+	b.firstPairs(e)
+	row = e.row
+	for _, c := range e.pairs {
+		row.Pairs = append(row.Pairs, readstate.PairRow{
+			Blocked: c.with, Overlap: c.overlap, Direct: c.direct, Targets: c.targets,
+			ActivityTargets: c.acts,
+		})
+	}
+	return row, e.gens, !e.absent && !e.broken, true
 }
 
-// SetFacts notes the generations of a row whose event was applied just now, and those of its
-// scope.
-func (b *Book) SetFacts(key Key, set func(f *Facts)) {
+// SetRowGenerations notes the generations of a row whose event was applied just now.
+func (b *Book) SetRowGenerations(key Key, set func(g *Generations)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e := b.rows[key]; e != nil {
-		f := Facts{e.gens, e.cursor}
-		set(&f)
-		e.gens, e.cursor = f.Generations, f.Cursor
+		set(&e.gens)
+	}
+}
+
+// ActsBehind reports that nobody knows a row's activities above its cursor.
+func (b *Book) ActsBehind(key Key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.rows[key]
+	return e != nil && e.actsBehind
+}
+
+// SetActsBehind says so, or that they are known again, of a row whose event is applied next.
+func (b *Book) SetActsBehind(key Key, behind bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.rows[key]; e != nil && e.actsBehind != behind {
+		e.actsBehind = behind
+		b.touch(&e.mark, key)
 	}
 }
 
@@ -184,8 +222,12 @@ func (b *Book) Found(row readstate.MemberRow) {
 	defer b.mu.Unlock()
 	key := Key{row.Scope, row.Member}
 	if e := b.rows[key]; e == nil || e.absent {
-		e = &entry{row: row, ifAbsent: e == nil}
+		e = &entry{row: row, ifAbsent: e == nil, unpaired: true}
 		b.stats.First++
+		if f := b.frontiers[row.Scope]; f != nil && f.info.Type.Targeted() {
+			e.got.moved(&e.row, &f.tail)
+			e.got.check(&e.row)
+		}
 		b.put(key, e)
 		b.touch(&e.mark, key)
 	}
@@ -194,105 +236,70 @@ func (b *Book) Found(row readstate.MemberRow) {
 func (b *Book) put(key Key, e *entry) {
 	if b.rows[key] == nil {
 		b.byMember[key.Member] = append(b.byMember[key.Member], key.Scope)
+		b.inScope[key.Scope]++
 	}
 	b.rows[key] = e
 }
 
-// touch makes a row dirty. It reports that the budget of the queue refuses it.
-func (b *Book) touch(m *mark, key Key) bool {
-	m.changed++
-	if m.dirty || m.owed {
-		return m.owed
-	}
-	if m.since == 0 {
-		m.since = b.now()
-	}
-	if key.Member != 0 && len(b.queue) >= b.limits.Backlog {
-		m.owed = true
-		b.owed = append(b.owed, key)
-		b.stats.Refused++
-		return true
-	}
-	m.dirty = true
-	b.queue = append(b.queue, key)
-	return false
+// addFrontier takes a scope in that the book lacks.
+func (b *Book) addFrontier(f *frontier) {
+	b.frontiers[f.info.Key] = f
+	f.recent, f.read = b.recent.PushFront(f), b.readings
 }
 
-func (b *Book) markOf(key Key) *mark {
-	if key.Member == 0 {
-		if f := b.frontiers[key.Scope]; f != nil {
-			return &f.mark
-		}
-		return nil
+// use notes that somebody looked at the scope.
+func (b *Book) use(f *frontier) {
+	f.read = b.readings
+	b.recent.MoveToFront(f.recent)
+	if f.tailed != nil {
+		b.tailed.MoveToFront(f.tailed)
 	}
-	if e := b.rows[key]; e != nil {
-		return &e.mark
+}
+
+// count brings the total of tails up to date after a tail of the given size changed.
+func (b *Book) count(f *frontier, before int) {
+	b.held += f.tail.size() - before
+	switch {
+	case f.tail.size() == 0 && f.tailed != nil:
+		b.tailed.Remove(f.tailed)
+		f.tailed = nil
+	case f.tail.size() > 0 && f.tailed == nil:
+		f.tailed = b.tailed.PushFront(f)
 	}
-	return nil
+}
+
+// frontier finds the scope of an event.
+func (b *Book) frontier(s readstate.ScopeKey) (*frontier, error) {
+	f := b.frontiers[s]
+	if f == nil {
+		return nil, unknown(s)
+	}
+	b.use(f)
+	return f, nil
 }
 
 // shown is an entry's row as it is served.
 func (b *Book) shown(e *entry) readstate.MemberRow {
 	row := e.row
-	if e.owed || e.broken {
+	p, f := b.people[row.Member], b.frontiers[row.Scope]
+	b.firstPairs(e)
+	row.Row.Serving = e.row.Row.Serving
+	if e.actsBehind {
+		row.Row.Serving = max(row.Row.Serving, readstate.Behind)
+	}
+	if e.owed || e.broken || p != nil && p.broken {
 		row.Row.Serving = readstate.Unusable
 	}
-	if f := b.frontiers[row.Scope]; f != nil {
-		base := row.Row.Point.Base(f.ranks.Floor)
-		row.Removed, row.Everyone = f.removed.at(base), f.everyone.at(base)
+	if f == nil {
+		return row
+	}
+	base := row.Row.Point.Base(f.ranks.Floor)
+	row.Removed, row.Everyone = f.removed.at(base), f.everyone.at(base)
+	row.Pairs = b.pairRows(f, e, p)
+	if _, err := f.values(&row); err != nil && row.Row.Serving.Servable() {
+		b.stats.Contradictions++
+		e.row.Row.Serving = readstate.Behind // as it is in the table from the next change on
+		row.Row.Serving = readstate.Behind
 	}
 	return row
-}
-
-// beginRead registers a read of the table: rows written after its start are kept until it ends.
-func (b *Book) beginRead() (end func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	at := b.writes
-	b.reads = append(b.reads, at)
-	return func() {
-		if i := slices.Index(b.reads, at); i >= 0 {
-			b.reads = slices.Delete(b.reads, i, i+1)
-		}
-	}
-}
-
-// Trim lets written rows go while there are too many. Nothing that the owner of the book has seen
-// to be loaded may be relied on after it.
-func (b *Book) Trim() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	oldest := b.writes + 1
-	for _, at := range b.reads {
-		oldest = min(oldest, at)
-	}
-	for len(b.rows) > b.limits.Cached && len(b.clean) > 0 && b.clean[0].at < oldest {
-		w := b.clean[0]
-		b.clean = b.clean[1:]
-		e := b.rows[w.key]
-		if e == nil || e.dirty || e.owed || e.written != w.at {
-			continue
-		}
-		delete(b.rows, w.key)
-		scopes := b.byMember[w.key.Member]
-		scopes = slices.DeleteFunc(scopes, func(s readstate.ScopeKey) bool {
-			return s == w.key.Scope
-		})
-		if len(scopes) == 0 {
-			delete(b.byMember, w.key.Member)
-		} else {
-			b.byMember[w.key.Member] = scopes
-		}
-	}
-}
-
-// retire puts a row that the table has, or lacks too, among those that may be let go.
-func (b *Book) retire(key Key, m *mark) {
-	m.written = b.writes
-	b.clean = append(b.clean, written{key, b.writes})
-}
-
-// unknown is the error for a scope that was not fetched.
-func unknown(s readstate.ScopeKey) error {
-	return fmt.Errorf("scope %d: %w", s, ErrNotLoaded)
 }

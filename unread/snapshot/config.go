@@ -42,6 +42,12 @@ const (
 	DefaultBacklog = 100_000
 	// DefaultCached is TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_CACHED_ROWS.
 	DefaultCached = 100_000
+	// DefaultScopes is TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_CACHED_SCOPES.
+	DefaultScopes = 100_000
+	// DefaultHeld is TIDEMARK_UNREAD_RUNTIME_MAX_HELD_MESSAGES_PER_SCOPE.
+	DefaultHeld = 200
+	// DefaultHeldTotal is TIDEMARK_UNREAD_RUNTIME_MAX_HELD_MESSAGES.
+	DefaultHeldTotal = 1_000_000
 )
 
 func (c Config) withDefaults() (Config, error) {

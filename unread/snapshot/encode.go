@@ -1,9 +1,11 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,8 +70,58 @@ type rowDetail struct {
 	Follow      uint8  `json:"follow,omitempty"`
 	ManualFrom  uint64 `json:"manualFrom,omitempty"`
 	Version     uint64 `json:"version,omitempty"`
-	// The order in which cursors and effective points came.
-	Cursor uint64 `json:"cursor,omitempty"`
+	// LSN is the commit that last changed the row, of the process that wrote it.
+	LSN readstate.LSN `json:"lsn,omitempty"`
+	// Behind says that the row is withheld until a cursor settles it.
+	Behind bool `json:"behind,omitempty"`
+	// ActsBehind says the same of an activity cursor.
+	ActsBehind bool `json:"actsBehind,omitempty"`
+	// Unpaired says that nobody looked for what those wrote whom the member blocks.
+	Unpaired bool `json:"unpaired,omitempty"`
+	// Entries and Acts are what was delivered and counts, in scopes that count deliveries.
+	Entries string `json:"entries,omitempty"`
+	Direct  string `json:"direct,omitempty"`
+	Acts    string `json:"acts,omitempty"`
+	// Pairs are those that are not empty, by the ids of who is blocked.
+	Pairs []pairDetail `json:"pairs,omitempty"`
+}
+
+// pairDetail is what a row counts of one member whom its own blocks.
+type pairDetail struct {
+	ID      readstate.MemberID `json:"id"`
+	Overlap uint64             `json:"overlap,omitempty"`
+	Direct  uint64             `json:"direct,omitempty"`
+	Targets uint64             `json:"targets,omitempty"`
+	Acts    uint64             `json:"acts,omitempty"`
+}
+
+func encodePairs(l pairs, p *person, names Names) []pairDetail {
+	var out []pairDetail
+	for _, c := range l {
+		if p.pairsWith(c.with) {
+			out = append(out, pairDetail{
+				ID: names.Member(c.with), Overlap: c.overlap, Direct: c.direct,
+				Targets: c.targets, Acts: c.acts,
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b pairDetail) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+func decodePairs(list []pairDetail, names Names) (pairs, error) {
+	var out pairs
+	for _, d := range list {
+		p := pair{
+			with: names.MemberKey(d.ID), overlap: d.Overlap, direct: d.Direct,
+			targets: d.Targets, acts: d.Acts,
+		}
+		if p.with == 0 || p.below() {
+			return nil, fmt.Errorf("%w: pair with %q", ErrDamaged, d.ID)
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // frontierDetail is what of a scope has no column.
@@ -82,15 +134,24 @@ type frontierDetail struct {
 	Tags      []string          `json:"tags,omitempty"`
 	Active    bool              `json:"active,omitempty"`
 	Thinking  bool              `json:"thinking,omitempty"`
+	Input     bool              `json:"pendingInput,omitempty"`
+	Permit    bool              `json:"pendingPermission,omitempty"`
 	Seq       readstate.Seq     `json:"seq,omitempty"`
 	Latest    string            `json:"latest,omitempty"`
 	LatestAt  int64             `json:"latestAt,omitempty"`
 	ActiveAt  int64             `json:"activeAt,omitempty"`
 	Replies   uint64            `json:"replies,omitempty"`
+	LSN       readstate.LSN     `json:"lsn,omitempty"` // as in rowDetail
 	Removed   string            `json:"removed,omitempty"`
 	Everyone  string            `json:"everyone,omitempty"`
 	Since     uint64            `json:"since,omitempty"`
 	Baselined bool              `json:"baselined,omitempty"`
+	Writers   []writerDetail    `json:"writers,omitempty"`
+	// Missed are entries and activities that may be told yet, in scopes that count deliveries.
+	Missed     string `json:"missed,omitempty"`
+	MissedActs string `json:"missedActs,omitempty"`
+	// Lifted are members whose rows the floor passed, and that go to the table later.
+	Lifted []liftedDetail `json:"lifted,omitempty"`
 }
 
 func encodeJSON(v any) string {
@@ -201,7 +262,7 @@ func decodeMember(r *Row) (row readstate.Row, w readstate.Writer, err error) {
 
 // encodeMember is the inverse, with the values as of now.
 func encodeMember(
-	id readstate.MemberID, e *entry, f *frontier, v readstate.Values,
+	id readstate.MemberID, e *entry, f *frontier, v readstate.Values, pairs []pairDetail,
 ) Row {
 	r, w := &e.row.Row, &e.row.Writer
 	p, a := &r.Point, &r.Activity
@@ -216,8 +277,8 @@ func encodeMember(
 		Member: id, Scope: f.info.ID,
 		MessageUnread: int64(v.Unread), ActivityUnread: int64(v.Activity), ManualUnread: manual,
 		MessageRead: int64(r.Read), ActivityRead: int64(a.Read), EffectiveFrom: int64(r.Effective),
-		MessageAccounted:  int64(f.ranks.Head),
-		ActivityAccounted: int64(f.ranks.LatestActivity),
+		MessageAccounted:  int64(max(f.ranks.Head, e.got.entriesTo)),
+		ActivityAccounted: int64(max(f.ranks.LatestActivity, e.got.actsTo)),
 		Notification:      notificationOf(r.Notification), Visibility: visibilityOf(r),
 		Generations: g,
 		Ranks: &Ranks{
@@ -232,7 +293,11 @@ func encodeMember(
 		},
 		Detail: encodeJSON(rowDetail{
 			Epoch: r.Epoch, ParentEpoch: r.ParentEpoch, Follow: uint8(r.Follow),
-			ManualFrom: uint64(r.Manual.From), Version: r.Manual.Version, Cursor: e.cursor,
+			ManualFrom: uint64(r.Manual.From), Version: r.Manual.Version, LSN: e.row.StateLSN,
+			Behind: r.Serving == readstate.Behind, ActsBehind: e.actsBehind,
+			Unpaired: e.unpaired,
+			Pairs:    pairs,
+			Entries:  pack(e.got.entries), Direct: pack(e.got.direct), Acts: pack(e.got.acts),
 		}),
 		IfAbsent: e.ifAbsent,
 	}

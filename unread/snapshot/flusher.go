@@ -6,10 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tidemark-im/tidemark/readstate"
 )
 
 // Flusher writes the backlog of books to the table, by interval and in batches, from one
-// goroutine of its own: nothing else writes there.
+// goroutine of its own. Nothing else writes there but barriers.
 type Flusher struct {
 	cfg   Config
 	books func() []*Book
@@ -23,6 +25,8 @@ type Flusher struct {
 	flushes  atomic.Uint64
 	written  atomic.Uint64
 	failures atomic.Uint64
+	barriers atomic.Uint64
+	deferred atomic.Uint64
 }
 
 // NewFlusher starts the loop. Books returns the books there are; after, where it is not nil, is
@@ -49,11 +53,16 @@ type FlushStats struct {
 	Flushes  uint64 // batches written
 	Rows     uint64 // rows written
 	Failures uint64 // batches that were not
+	Barriers uint64 // deliveries to be made durable at once
+	Deferred uint64 // those that were not
 }
 
 // Stats returns what was done since the start.
 func (w *Flusher) Stats() FlushStats {
-	return FlushStats{w.flushes.Load(), w.written.Load(), w.failures.Load()}
+	return FlushStats{
+		Flushes: w.flushes.Load(), Rows: w.written.Load(), Failures: w.failures.Load(),
+		Barriers: w.barriers.Load(), Deferred: w.deferred.Load(),
+	}
 }
 
 // loop flushes once an interval. A failed flush is tried again sooner, with growing pauses.
@@ -94,24 +103,58 @@ func (w *Flusher) Flush(ctx context.Context) error {
 
 func (w *Flusher) flushBook(ctx context.Context, b *Book) error {
 	for left := b.Backlog(); left > 0; {
-		batch := b.Take(min(left, w.cfg.FlushBatchSize))
-		if len(batch.Rows) == 0 {
-			return nil
-		}
-		left -= len(batch.Rows)
-		if err := w.write(ctx, batch.Rows); err != nil {
-			b.Failed(batch)
-			w.failures.Add(1)
+		batch, err := w.put(ctx, b, func() Batch { return b.Take(w.cfg.FlushBatchSize) })
+		if len(batch.Rows) == 0 || err != nil {
 			return err
 		}
-		b.Done(batch)
-		w.flushes.Add(1)
-		w.written.Add(uint64(len(batch.Rows)))
-		if w.after != nil {
-			w.after(b)
-		}
+		left -= len(batch.keys)
 	}
 	return nil
+}
+
+// Barrier writes the given rows of members in one scope now, whether they are dirty or not, and
+// nothing else: what waits for the interval goes on waiting. Only a scope that the table does not
+// have yet goes with them, as it began. Once it returns nil, the rows survive a crash as they were
+// when it was called, or newer. It is for deliveries that may only then be called delivered, and
+// waits for at most one write. [ErrNotLoaded] asks for the rows to be fetched first.
+func (w *Flusher) Barrier(
+	ctx context.Context, b *Book, scope readstate.ScopeKey, members []readstate.MemberKey,
+) error {
+	w.barriers.Add(1)
+	loaded := false
+	_, err := w.put(ctx, b, func() (batch Batch) {
+		batch, loaded = b.TakeThese(scope, members)
+		return batch
+	})
+	if err == nil && !loaded {
+		err = unknown(scope)
+	}
+	if err != nil {
+		w.deferred.Add(1)
+	}
+	return err
+}
+
+// put writes one batch.
+func (w *Flusher) put(ctx context.Context, b *Book, take func() Batch) (Batch, error) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	batch := take()
+	if len(batch.Rows) == 0 {
+		return batch, nil
+	}
+	if err := w.write(ctx, batch.Rows); err != nil {
+		b.Failed(batch)
+		w.failures.Add(1)
+		return batch, err
+	}
+	b.Done(batch)
+	w.flushes.Add(1)
+	w.written.Add(uint64(len(batch.Rows)))
+	if w.after != nil {
+		w.after(b)
+	}
+	return batch, nil
 }
 
 func (w *Flusher) write(ctx context.Context, rows []Row) error {

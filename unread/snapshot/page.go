@@ -23,36 +23,22 @@ type Request struct {
 // whatever happened in the scopes. Its LSN is the one at which the book stands when it is
 // ready. A member of whom nothing is known has an empty page.
 func (b *Book) Page(ctx context.Context, store Store, r Request) (readstate.Page, error) {
-	end := b.beginRead()
-	defer func() {
-		b.mu.Lock()
-		end()
-		b.mu.Unlock()
-	}()
-	q := Query{
-		Workspace: b.workspace, Member: r.Member, After: readstate.ScopeID(r.Cursor), Limit: r.Limit,
-	}
-	for _, key := range r.Only {
-		q.Only = append(q.Only, b.names.Scope(key))
-	}
-	rows, err := store.Load(ctx, q)
-	if err != nil {
-		return readstate.Page{}, fmt.Errorf("snapshots of %s: %w", r.Member, err)
-	}
+	defer b.beginRead()()
 	m := b.names.MemberKey(r.Member)
-	loaded := map[Key]*Row{}
-	for i := range rows {
-		loaded[Key{b.names.ScopeKey(rows[i].Scope), m}] = &rows[i]
+	loaded, scopes, next, err := b.loadRows(ctx, store, m, r)
+	if err == nil {
+		err = b.loadScopes(ctx, store, m, scopes, loaded)
 	}
-	scopes, next := b.selectScopes(m, r, rows)
-	if err := b.loadScopes(ctx, store, m, scopes, loaded); err != nil {
+	if err != nil {
 		return readstate.Page{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	p := b.people[m]
 	page := readstate.Page{
 		LSN: b.lsn, Next: next,
-		Member: readstate.MemberInfo{Key: m, ID: r.Member, Active: true},
+		Member: readstate.MemberInfo{Key: m, ID: r.Member, Active: true, MemberLSN: p.lsn},
+		Blocks: p.blocks,
 	}
 	seen := map[readstate.ScopeKey]bool{}
 	for _, s := range scopes {
@@ -75,6 +61,89 @@ func (b *Book) Page(ctx context.Context, store Store, r Request) (readstate.Page
 		page.Rows = append(page.Rows, out)
 	}
 	return page, nil
+}
+
+// loadRows reads the rows of a page and the member apart from scopes.
+func (b *Book) loadRows(
+	ctx context.Context, store Store, m readstate.MemberKey, r Request,
+) (loaded map[Key]*Row, scopes []readstate.ScopeKey, next string, err error) {
+	q := Query{
+		Workspace: b.workspace, Member: r.Member, After: readstate.ScopeID(r.Cursor),
+		Limit: r.Limit,
+	}
+	unknown := !b.knows(m)
+	switch {
+	case r.Only != nil:
+		q.Only = append([]readstate.ScopeID{}, b.idsOf(r.Only)...)
+		if unknown {
+			q.Only = append(q.Only, "")
+		}
+	case r.Cursor == "":
+		q.First = true
+	case unknown:
+		if err := b.loadPerson(ctx, store, r.Member); err != nil {
+			return nil, nil, "", err
+		}
+	}
+	rows, err := store.Load(ctx, q)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("snapshots of %s: %w", r.Member, err)
+	}
+	rows = b.takePerson(m, rows, false)
+	loaded = map[Key]*Row{}
+	for i := range rows {
+		loaded[Key{b.names.ScopeKey(rows[i].Scope), m}] = &rows[i]
+	}
+	scopes, next = b.selectScopes(m, r, rows)
+	return loaded, scopes, next, nil
+}
+
+// loadPerson reads a member apart from scopes.
+func (b *Book) loadPerson(ctx context.Context, store Store, id readstate.MemberID) error {
+	rows, err := store.Load(ctx, Query{
+		Workspace: b.workspace, Member: id, Only: []readstate.ScopeID{""}, Limit: 1,
+	})
+	if err != nil {
+		return fmt.Errorf("member %s: %w", id, err)
+	}
+	b.takePerson(b.names.MemberKey(id), rows, false)
+	return nil
+}
+
+// takePerson takes the row without a scope out of those that were read of a member, and the member
+// into the book if the book does not know them. That there is no such row is knowledge, too. One
+// who was fetched stays until the next Apply.
+func (b *Book) takePerson(m readstate.MemberKey, rows []Row, fetched bool) []Row {
+	var own *Row
+	if i := slices.IndexFunc(rows, func(r Row) bool { return r.Scope == "" }); i >= 0 {
+		row := rows[i]
+		own, rows = &row, slices.Delete(rows, i, i+1)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.people[m]
+	switch key := (Key{Member: m}); {
+	case p != nil:
+	case fetched:
+		p = b.addPerson(m, own)
+		b.fetched = append(b.fetched, key)
+	default:
+		p = b.addPerson(m, own)
+		b.retire(key, &p.mark)
+	}
+	p.read = b.readings
+	return rows
+}
+
+// knows reports that the book has a member, who stays as long as the read that asks.
+func (b *Book) knows(m readstate.MemberKey) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.people[m]
+	if p != nil {
+		p.read = b.readings
+	}
+	return p != nil
 }
 
 // selectScopes merges the scopes of the table's rows with those of the book and cuts the page.
@@ -125,18 +194,17 @@ func (b *Book) loadScopes(
 	ctx context.Context, store Store, m readstate.MemberKey,
 	scopes []readstate.ScopeKey, loaded map[Key]*Row,
 ) error {
-	if err := b.loadFrontiers(ctx, store, scopes); err != nil {
+	if err := b.loadFrontiers(ctx, store, b.idsOf(scopes)); err != nil {
 		return err
 	}
 	b.mu.Lock()
-	var parents []readstate.ScopeKey
-	var places []readstate.ScopeID
+	var parents, places []readstate.ScopeID
 	for _, s := range scopes {
 		f := b.frontiers[s]
-		if f == nil || f.info.Parent == 0 || slices.Contains(parents, f.info.Parent) {
+		if f == nil || f.info.Parent == 0 || slices.Contains(parents, f.info.ParentID) {
 			continue
 		}
-		parents = append(parents, f.info.Parent)
+		parents = append(parents, f.info.ParentID)
 		key := Key{f.info.Parent, m}
 		if !b.rows[key].settled() && loaded[key] == nil {
 			places = append(places, f.info.ParentID)
@@ -161,40 +229,6 @@ func (b *Book) loadScopes(
 	return nil
 }
 
-// loadFrontiers reads those of the scopes that the book lacks.
-func (b *Book) loadFrontiers(
-	ctx context.Context, store Store, scopes []readstate.ScopeKey,
-) error {
-	var ids []readstate.ScopeID
-	b.mu.Lock()
-	for _, s := range scopes {
-		if b.frontiers[s] == nil {
-			ids = append(ids, b.names.Scope(s))
-		}
-	}
-	b.mu.Unlock()
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, err := store.Load(ctx, Query{Workspace: b.workspace, Only: ids, Limit: len(ids)})
-	if err != nil {
-		return fmt.Errorf("frontiers: %w", err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range rows {
-		f, err := decodeFrontier(&rows[i], b.names)
-		if err != nil {
-			b.stats.Damaged++
-			continue // rows of the scope are served from what they say themselves, or withheld
-		}
-		if b.frontiers[f.info.Key] == nil {
-			b.frontiers[f.info.Key] = f
-		}
-	}
-	return nil
-}
-
 // describe adds a scope to the page once.
 func (b *Book) describe(
 	page *readstate.Page, s readstate.ScopeKey, seen map[readstate.ScopeKey]bool,
@@ -204,153 +238,8 @@ func (b *Book) describe(
 	}
 	seen[s] = true
 	f := b.frontiers[s]
+	b.use(f)
 	page.Scopes = append(page.Scopes, readstate.PageScope{
 		Info: f.info, Ranks: f.ranks, Removed: f.removed.counts(), Everyone: f.everyone.counts(),
 	})
-}
-
-// rowFor is a row as it is served: the book's, else what the table has. Where a scope has no
-// frontier, the row says what it knows of it.
-func (b *Book) rowFor(key Key, loaded map[Key]*Row) (readstate.MemberRow, bool) {
-	e := b.rows[key]
-	if r := loaded[key]; r != nil && !e.settled() {
-		e = b.restore(key, r)
-	}
-	if e == nil {
-		return readstate.MemberRow{}, false
-	}
-	if e.absent || b.frontiers[key.Scope] == nil {
-		return readstate.MemberRow{}, false
-	}
-	return b.shown(e), true
-}
-
-// restore makes an entry of a row of the table. What cannot be trusted is withheld.
-func (b *Book) restore(key Key, r *Row) *entry {
-	f := b.frontiers[key.Scope]
-	if f == nil {
-		f = b.assume(key.Scope, r)
-	}
-	e := &entry{row: readstate.MemberRow{
-		Scope: key.Scope, Member: key.Member, MemberID: r.Member,
-	}}
-	var err error
-	e.row.Row, e.row.Writer, err = decodeMember(r)
-	if err == nil {
-		err = b.point(f, r, &e.row)
-	}
-	var d rowDetail
-	if err == nil {
-		err = decodeJSON(r.Detail, &d)
-	}
-	if err == nil {
-		e.gens, e.cursor = r.Generations, d.Cursor
-		base := e.row.Row.Point.Base(f.ranks.Floor)
-		if r.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
-			e.row.Row.Serving = readstate.Behind // the facts went where the ranks could not follow
-		}
-		return e
-	}
-	b.stats.Damaged++
-	seen, ok := visibilities[r.Visibility]
-	e.broken = true
-	e.row.Row = readstate.Row{Joined: !ok || seen[0], Visible: !ok || seen[1], Epoch: 1}
-	e.row.Row.Serving = readstate.Unusable
-	e.row.Writer = readstate.Writer{}
-	e.row.Row.Point.E = f.ranks.Head
-	e.row.Row.Read = f.ranks.Head
-	return e
-}
-
-// point completes a row that has its counts alone, and holds the result against the scope.
-func (b *Book) point(f *frontier, r *Row, row *readstate.MemberRow) error {
-	if r.Ranks == nil {
-		head := min(readstate.Revision(r.MessageAccounted), f.ranks.Head)
-		if uint64(r.MessageUnread) > uint64(head) || uint64(r.ActivityUnread) > f.ranks.SignalHead {
-			return fmt.Errorf("%w: %d unread of %d", ErrDamaged, r.MessageUnread, head)
-		}
-		e, err := f.pointFor(head, uint64(r.MessageUnread))
-		if err != nil {
-			return err
-		}
-		row.Row.Point.E = max(e, row.Row.EffectivePoint(f.ranks.Floor))
-		row.Row.Activity.SignalAt = f.ranks.SignalHead - uint64(r.ActivityUnread)
-		if f.info.Type.Targeted() {
-			row.Row.Point.Targets = uint64(r.MessageUnread)
-			row.Row.Activity.Targets = uint64(r.ActivityUnread)
-		}
-	}
-	_, err := f.values(row)
-	return err
-}
-
-// assume makes a frontier of what a row says of its scope: an older program wrote no frontiers.
-func (b *Book) assume(s readstate.ScopeKey, r *Row) *frontier {
-	f := &frontier{info: readstate.ScopeInfo{Key: s, ID: r.Scope, Type: readstate.Channel}}
-	bound := func(n int64) uint64 { return uint64(min(max(n, 0), readstate.MaxCounter)) }
-	f.ranks.Head = readstate.Revision(bound(r.MessageAccounted))
-	f.ranks.LatestActivity = readstate.Seq(bound(r.ActivityAccounted))
-	f.ranks.SignalHead = bound(r.ActivityUnread)
-	if k := r.Ranks; k != nil {
-		f.ranks.Head = max(f.ranks.Head, readstate.Revision(bound(k.Head)))
-		f.ranks.Floor = readstate.Revision(bound(k.Floor))
-		f.ranks.SignalHead = bound(k.SignalHead)
-	}
-	f.ranks.LatestSeq = readstate.Seq(f.ranks.Head)
-	b.frontiers[s] = f
-	return f
-}
-
-// Fetch reads the rows and frontiers named, so that Apply finds them. What the table does not
-// have is remembered as missing. They stay until the next Apply.
-func (b *Book) Fetch(ctx context.Context, store Store, keys []Key) error {
-	end := b.beginRead()
-	defer func() {
-		b.mu.Lock()
-		end()
-		b.mu.Unlock()
-	}()
-	var scopes []readstate.ScopeKey
-	by := map[readstate.MemberKey][]readstate.ScopeID{}
-	for _, k := range keys {
-		scopes = append(scopes, k.Scope)
-		if k.Member != 0 {
-			by[k.Member] = append(by[k.Member], b.names.Scope(k.Scope))
-		}
-	}
-	if err := b.loadFrontiers(ctx, store, scopes); err != nil {
-		return err
-	}
-	for m, ids := range by {
-		rows, err := store.Load(ctx, Query{
-			Workspace: b.workspace, Member: b.names.Member(m), Only: ids, Limit: len(ids),
-		})
-		if err != nil {
-			return fmt.Errorf("fetch rows: %w", err)
-		}
-		b.mu.Lock()
-		for i := range rows {
-			key := Key{b.names.ScopeKey(rows[i].Scope), m}
-			if e := b.rows[key]; !e.settled() {
-				restored := b.restore(key, &rows[i])
-				if e != nil {
-					restored.mark = e.mark // the first row gives way
-				}
-				b.put(key, restored)
-				b.fetched = append(b.fetched, key)
-			}
-		}
-		for _, id := range ids {
-			key := Key{b.names.ScopeKey(id), m}
-			switch e := b.rows[key]; {
-			case e == nil:
-				b.put(key, &entry{absent: true})
-				b.fetched = append(b.fetched, key)
-			case e.ifAbsent:
-				e.ifAbsent = false
-			}
-		}
-		b.mu.Unlock()
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"math/bits"
 	"slices"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -46,6 +47,14 @@ func (s *revisions) remove(r readstate.Revision) bool {
 		s.blocks = slices.Delete(s.blocks, i, i+1)
 	}
 	return true
+}
+
+// put adds or removes r, and reports that this changed the set.
+func (s *revisions) put(r readstate.Revision, in bool) bool {
+	if in {
+		return s.add(r)
+	}
+	return s.remove(r)
 }
 
 func (s *revisions) has(r readstate.Revision) bool {
@@ -110,13 +119,37 @@ func (s *revisions) counts() []readstate.BlockCount {
 func (s *revisions) each(f func(r readstate.Revision)) {
 	for _, b := range s.blocks {
 		first := readstate.Revision(b.number * readstate.BlockSize)
-		for r := first; r < first+readstate.BlockSize; r++ {
-			if b.bits.Has(r) {
-				f(r)
+		for w := range b.bits {
+			for word := b.bits[w]; word != 0; word &= word - 1 {
+				f(first + readstate.Revision(w*wordBits+bits.TrailingZeros64(word)))
 			}
 		}
 	}
 }
+
+// within reports that no revision of the set is above head.
+func (s *revisions) within(head readstate.Revision) bool {
+	return len(s.blocks) == 0 || s.above(head) == 0
+}
+
+// common calls f for every revision that is in both sets, ascending.
+func (s *revisions) common(other *revisions, f func(r readstate.Revision)) {
+	for _, b := range s.blocks {
+		i, found := slices.BinarySearchFunc(other.blocks, b.number, compareBlock)
+		if !found {
+			continue
+		}
+		theirs := other.blocks[i].bits
+		first := readstate.Revision(b.number * readstate.BlockSize)
+		for w := range b.bits {
+			for word := b.bits[w] & theirs[w]; word != 0; word &= word - 1 {
+				f(first + readstate.Revision(w*wordBits+bits.TrailingZeros64(word)))
+			}
+		}
+	}
+}
+
+const wordBits = 64
 
 // maxRuns bounds what a damaged text may make of itself.
 const maxRuns = 1 << 24

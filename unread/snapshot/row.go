@@ -7,8 +7,8 @@ import (
 )
 
 // Row is one row of the snapshot table, column by column. A row whose Member is empty is the
-// scope's frontier. Numbers are signed as the database has them, so that a damaged row can be
-// told from a sound one.
+// scope's frontier, one whose Scope is empty is the member apart from any scope. Numbers are
+// signed as the database has them, so that a damaged row can be told from a sound one.
 type Row struct {
 	Workspace readstate.WorkspaceID
 	Member    readstate.MemberID
@@ -42,6 +42,8 @@ type Row struct {
 	UpdatedAt int64
 	// IfAbsent keeps a row that is there already as it is.
 	IfAbsent bool
+	// Durable asks that the write it is part of survives a crash of the machine, too.
+	Durable bool
 }
 
 // Generations are the change numbers of the facts that the row was made from.
@@ -68,13 +70,15 @@ type Ranks struct {
 }
 
 // Query asks for rows of one member, or with an empty Member for frontiers: those of Only, or a
-// page of at most Limit rows whose scope ids follow After, ascending by bytes.
+// page of at most Limit rows whose scope ids follow After, ascending by bytes. First asks for a
+// page from the beginning, with the member's row that has no scope, which does not count.
 type Query struct {
 	Workspace readstate.WorkspaceID
 	Member    readstate.MemberID
 	After     readstate.ScopeID
 	Limit     int
 	Only      []readstate.ScopeID
+	First     bool
 }
 
 // Store keeps snapshot rows. The rest of the serving path has no other way to a database.

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math/bits"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	sqlite "modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
-	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread/snapshot"
 )
 
@@ -44,6 +42,7 @@ type Store struct {
 	upsert *sql.Stmt
 	first  *sql.Stmt
 	page   *sql.Stmt
+	begin  *sql.Stmt // the first page
 
 	mu   sync.Mutex
 	only map[int]*sql.Stmt // by the number of scopes asked for
@@ -120,7 +119,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		query string
 	}{
 		{&s.upsert, replace()}, {&s.first, insert() + " ON CONFLICT DO NOTHING"},
-		{&s.page, selectWhere("scope_id > ? ORDER BY scope_id LIMIT ?")},
+		{&s.page, selectWhere(following)}, {&s.begin, selectWhere(beginning)},
 	} {
 		stmt, err := s.db.PrepareContext(ctx, p.query) //nolint:sqlclosecheck // Close closes it
 		if err != nil {
@@ -135,7 +134,7 @@ func (s *Store) prepare(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errors.Join(s.upsert.Close(), s.first.Close(), s.page.Close())
+	err := errors.Join(s.upsert.Close(), s.first.Close(), s.page.Close(), s.begin.Close())
 	for _, p := range s.only {
 		err = errors.Join(err, p.Close())
 	}
@@ -178,11 +177,23 @@ func replace() string {
 func id[T ~string](v T) []byte { return append(make([]byte, 0, len(v)), v...) }
 
 // Upsert implements snapshot.Store.
-func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) error {
+func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) (err error) {
 	if len(rows) == 0 {
 		return nil
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("write snapshots: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if slices.ContainsFunc(rows, func(r snapshot.Row) bool { return r.Durable }) {
+		durable, err := s.durably(ctx, conn)
+		if err != nil {
+			return fmt.Errorf("write snapshots: %w", err)
+		}
+		defer durable()
+	}
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("write snapshots: %w", err)
 	}
@@ -204,6 +215,23 @@ func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) error {
 		return fmt.Errorf("write snapshots: %w", err)
 	}
 	return nil
+}
+
+// durably has the next commit reach the disk, and everything before it.
+func (s *Store) durably(ctx context.Context, conn *sql.Conn) (end func(), err error) {
+	set := func(ctx context.Context, mode string) error {
+		query := "PRAGMA synchronous = " + mode
+		s.observe(ctx, query)
+		_, err := conn.ExecContext(ctx, query)
+		return err
+	}
+	if err := set(ctx, "FULL"); err != nil {
+		return nil, err
+	}
+	return func() {
+		// What fails here leaves writes slower, and none less durable.
+		_ = set(context.WithoutCancel(ctx), "NORMAL")
+	}, nil
 }
 
 func values(r *snapshot.Row) []any {
@@ -239,119 +267,4 @@ func places(k *snapshot.Ranks) []*int64 {
 		&k.SignalAt, &k.ActorAt, &k.ActivityTargets, &k.Head, &k.Floor, &k.SignalHead,
 		&k.AuthorHead, &k.PrincipalHead, &k.ActorHead,
 	}
-}
-
-// maxOnly is how many scopes one statement asks for; more are asked for in turn.
-const maxOnly = 512
-
-// Load implements snapshot.Store.
-func (s *Store) Load(ctx context.Context, q snapshot.Query) ([]snapshot.Row, error) {
-	var rows []snapshot.Row
-	if q.Only == nil {
-		err := s.load(ctx, &q, s.page, []any{id(q.After), int64(max(q.Limit, 0))}, &rows)
-		return rows, err
-	}
-	for only := range slices.Chunk(q.Only, maxOnly) {
-		args := make([]any, 1<<bits.Len(uint(len(only)-1)))
-		for i, o := range only {
-			args[i] = id(o) // what is left of the size are NULLs, which equal nothing
-		}
-		p, err := s.points(ctx, len(args))
-		if err == nil {
-			err = s.load(ctx, &q, p, args, &rows)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
-}
-
-func selectWhere(where string) string {
-	return "SELECT scope_id, task_snapshot_format_version, " + strings.Join(columns[keys:], ", ") +
-		" FROM " + name + " WHERE workspace_id = ? AND member_id = ? AND " + where
-}
-
-// points returns the statement that asks for n scopes.
-func (s *Store) points(ctx context.Context, n int) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.only[n]; p != nil {
-		return p, nil
-	}
-	marks := strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
-	query := selectWhere("scope_id IN (" + marks + ")")
-	p, err := s.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // Close closes it
-	if err != nil {
-		return nil, fmt.Errorf("read snapshots: %w", err)
-	}
-	s.only[n] = p
-	return p, nil
-}
-
-func (s *Store) load(
-	ctx context.Context, q *snapshot.Query, p *sql.Stmt, args []any, into *[]snapshot.Row,
-) error {
-	if s.probe != nil {
-		where := "scope_id > ? ORDER BY scope_id LIMIT ?"
-		if p != s.page {
-			where = "scope_id IN (" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")"
-		}
-		s.probe(ctx, selectWhere(where))
-	}
-	found, err := p.QueryContext(ctx, append([]any{id(q.Workspace), id(q.Member)}, args...)...)
-	if err != nil {
-		return fmt.Errorf("read snapshots of %q: %w", q.Member, err)
-	}
-	defer found.Close()
-	for found.Next() {
-		row := snapshot.Row{Workspace: q.Workspace, Member: q.Member}
-		if err := scan(found, &row); err != nil {
-			return fmt.Errorf("read snapshots of %q: %w", q.Member, err)
-		}
-		*into = append(*into, row)
-	}
-	if err := found.Err(); err != nil {
-		return fmt.Errorf("read snapshots of %q: %w", q.Member, err)
-	}
-	return nil
-}
-
-// scan reads a row. Ranks are there if any of their columns is: what is missing among them then
-// is a damaged row's zero.
-func scan(found *sql.Rows, r *snapshot.Row) error {
-	var scope []byte
-	var format sql.NullInt64
-	var text sql.NullString
-	ranks := make([]sql.NullInt64, len(places(nil)))
-	g := &r.Generations
-	targets := []any{
-		&scope, &format, &r.MessageUnread, &r.ActivityUnread, &r.ManualUnread,
-		&r.MessageRead, &r.ActivityRead, &r.EffectiveFrom, &r.MessageAccounted,
-		&r.ActivityAccounted, &r.Notification, &r.Visibility,
-		&g.Roster, &g.Message, &g.Activity, &g.Membership, &g.Notification, &g.Manual, &g.Rewind,
-	}
-	for i := range ranks {
-		targets = append(targets, &ranks[i])
-	}
-	err := found.Scan(append(targets, &text, &r.UpdatedAt)...)
-	if err != nil && scope == nil {
-		return err
-	}
-	r.Scope, r.Detail = readstate.ScopeID(scope), text.String
-	if err != nil {
-		// A column holds what is no number: one damaged row is no reason to lose a page.
-		r.MessageUnread = -1
-		return nil //nolint:nilerr // the row says it
-	}
-	if format.Valid {
-		r.TaskFormat = &format.Int64
-	}
-	k := new(snapshot.Ranks)
-	for i, p := range places(k) {
-		if *p = ranks[i].Int64; ranks[i].Valid {
-			r.Ranks = k
-		}
-	}
-	return nil
 }

@@ -1,0 +1,203 @@
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// deliveries are the live entries and the activities that were delivered to a member and that the
+// row counts, in scopes that count deliveries. A row may be ahead of its scope in the table, since a
+// barrier writes rows alone: what is told again after a crash is found here, and counts once.
+type deliveries struct {
+	entries []readstate.Revision // above the point, ascending,
+	direct  []readstate.Revision // and those of them that name the member
+	acts    []readstate.Seq      // above the activity cursor, ascending
+	// opaque rows are of programs that kept their number alone: they count everything up to where
+	// they were brought.
+	opaque bool
+	// entriesTo and actsTo are where the table's row was brought up to.
+	entriesTo readstate.Revision
+	actsTo    readstate.Seq
+}
+
+// fresh reports that the row does not count the entry yet.
+func (d *deliveries) fresh(r, e readstate.Revision) bool {
+	if d.opaque {
+		return r > max(e, d.entriesTo)
+	}
+	_, found := slices.BinarySearch(d.entries, r)
+	return r > e && !found
+}
+
+// freshAct does the same for an activity.
+func (d *deliveries) freshAct(q, read readstate.Seq) bool {
+	if d.opaque {
+		return q > max(read, d.actsTo)
+	}
+	_, found := slices.BinarySearch(d.acts, q)
+	return q > read && !found
+}
+
+func insert[T cmp.Ordered](list []T, v T) []T {
+	i, found := slices.BinarySearch(list, v)
+	if found {
+		return list
+	}
+	return slices.Insert(slices.Clone(list), i, v)
+}
+
+func (d *deliveries) add(r readstate.Revision, direct bool) {
+	if d.opaque {
+		return
+	}
+	d.entries = insert(d.entries, r)
+	if direct {
+		d.direct = insert(d.direct, r)
+	}
+}
+
+func (d *deliveries) addAct(q readstate.Seq) {
+	if !d.opaque {
+		d.acts = insert(d.acts, q)
+	}
+}
+
+// counts reports that the row counts the entry, so that its removal takes something back.
+func (d *deliveries) counts(r readstate.Revision) bool {
+	_, found := slices.BinarySearch(d.entries, r)
+	return d.opaque || found
+}
+
+// names reports that the row counts the entry as one that names the member.
+func (d *deliveries) names(r readstate.Revision) bool {
+	_, found := slices.BinarySearch(d.direct, r)
+	return found
+}
+
+func (d *deliveries) remove(r readstate.Revision) {
+	d.entries, d.direct = drop(d.entries, r), drop(d.direct, r)
+}
+
+// rename notes whether an entry that the row counts names the member.
+func (d *deliveries) rename(r readstate.Revision, direct bool) {
+	if d.direct = drop(d.direct, r); direct {
+		d.add(r, true)
+	}
+}
+
+func drop[T cmp.Ordered](list []T, v T) []T {
+	i, found := slices.BinarySearch(list, v)
+	if !found {
+		return list
+	}
+	return slices.Delete(slices.Clone(list), i, i+1)
+}
+
+// moved follows the row's point and cursor to where they are now. What the row counted above them it
+// counts still, also what its scope does not know of yet; what the scope's tail tells is completed.
+func (d *deliveries) moved(row *readstate.MemberRow, t *tail) {
+	e, q, m := row.Row.Point.E, row.Row.Activity.Read, row.Member
+	below := func(r readstate.Revision) bool { return r <= e }
+	d.entries = slices.DeleteFunc(slices.Clone(d.entries), below)
+	d.direct = slices.DeleteFunc(slices.Clone(d.direct), below)
+	d.acts = slices.DeleteFunc(slices.Clone(d.acts), func(s readstate.Seq) bool { return s <= q })
+	for _, x := range t.above(max(e, t.low)) {
+		role := x.Role(m)
+		if role.Recipient && !role.Author && !role.Principal && !x.Removed {
+			d.add(x.Revision, role.Named)
+		}
+	}
+	for _, a := range t.acts(max(q, t.lowSeq)) {
+		if a.High && a.Actor != m && slices.Contains(a.Recipients, m) {
+			d.addAct(a.Seq)
+		}
+	}
+}
+
+// beyond reports that the row counts something above the scope's head.
+func (d *deliveries) beyond(head readstate.Revision) bool {
+	return len(d.entries) > 0 && d.entries[len(d.entries)-1] > head
+}
+
+// apply puts the numbers of the lists into the row.
+func (d *deliveries) apply(row *readstate.Row) {
+	if !d.opaque {
+		row.Point.Targets, row.Point.Direct = uint64(len(d.entries)), uint64(len(d.direct))
+		row.Activity.Targets = uint64(len(d.acts))
+	}
+}
+
+// check gives lists up that do not agree with their numbers, and takes them up again with a row
+// that counts nothing.
+func (d *deliveries) check(row *readstate.MemberRow) {
+	d.opaque = uint64(len(d.entries)) != row.Row.Point.Targets ||
+		uint64(len(d.direct)) != row.Row.Point.Direct ||
+		uint64(len(d.acts)) != row.Row.Activity.Targets
+	if d.opaque {
+		d.entries, d.direct, d.acts = nil, nil, nil
+	}
+}
+
+// aboveOf is the part of a list above a place.
+func aboveOf[T ~uint64](list []T, from T) []T {
+	i, _ := slices.BinarySearch(list, from+1)
+	return list[i:]
+}
+
+// listOf returns what a row counts, where it knows that entry by entry and where nobody is blocked, so
+// that it does not matter by whom the entries are.
+func (b *Book) listOf(row *readstate.MemberRow) *deliveries {
+	f, e, p := b.frontiers[row.Scope], b.rows[Key{row.Scope, row.Member}], b.people[row.Member]
+	if !f.info.Type.Targeted() || !e.settled() || e.absent || e.broken || e.got.opaque ||
+		p == nil || len(p.blocks)+len(p.becoming) > 0 {
+		return nil
+	}
+	return &e.got
+}
+
+// pointOfList moves a row up that knows what it counts. Ranks do not count where deliveries do.
+func (b *Book) pointOfList(
+	row *readstate.MemberRow, e readstate.Revision,
+) (p readstate.Point, of []readstate.PairRow, ok bool) {
+	d := b.listOf(row)
+	if d == nil || e < row.Row.Point.E || !row.Row.Serving.Servable() {
+		return p, nil, false
+	}
+	return readstate.Point{
+		E: e, AuthorRank: row.Writer.AuthorHead, PrincipalRank: row.Writer.PrincipalHead,
+		Targets: uint64(len(aboveOf(d.entries, e))), Direct: uint64(len(aboveOf(d.direct, e))),
+	}, row.Pairs, true
+}
+
+// pack writes a list as runs.
+func pack[T ~uint64](list []T) string {
+	var s revisions
+	for _, v := range list {
+		s.add(readstate.Revision(v))
+	}
+	return s.pack()
+}
+
+// maxDeliveries bounds what a damaged row may make of itself.
+const maxDeliveries = 1 << 20
+
+func unpack[T ~uint64](text string) (list []T, err error) {
+	s, err := unpackRevisions(text)
+	if err != nil || s.above(0) > maxDeliveries {
+		return nil, errRuns
+	}
+	s.each(func(r readstate.Revision) { list = append(list, T(r)) })
+	return list, nil
+}
+
+// Taken reports that an entry and an activity of a scope that counts deliveries were told, each
+// unless it is zero: in their turn, or later.
+func (b *Book) Taken(s readstate.ScopeKey, r readstate.Revision, q readstate.Seq) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.frontiers[s]
+	return f != nil && f.info.Type.Targeted() && r <= f.ranks.Head && !f.missed.has(r) &&
+		q <= f.ranks.LatestActivity && !f.missedActs.has(readstate.Revision(q))
+}

@@ -1,0 +1,133 @@
+package snapshot
+
+import (
+	"fmt"
+
+	"github.com/tidemark-im/tidemark/readstate"
+)
+
+// rowFor is a row as it is served: the book's, else what the table has. Where a scope has no
+// frontier, the row says what it knows of it.
+func (b *Book) rowFor(key Key, loaded map[Key]*Row) (readstate.MemberRow, bool) {
+	e := b.rows[key]
+	if r := loaded[key]; r != nil && !e.settled() {
+		e = b.restore(key, r)
+	}
+	if e == nil {
+		return readstate.MemberRow{}, false
+	}
+	if e.absent || b.frontiers[key.Scope] == nil {
+		return readstate.MemberRow{}, false
+	}
+	return b.shown(e), true
+}
+
+// restore makes an entry of a row of the table. What cannot be trusted is withheld.
+func (b *Book) restore(key Key, r *Row) *entry {
+	f := b.frontiers[key.Scope]
+	if f == nil {
+		f = b.assume(key.Scope, r)
+	}
+	e := &entry{row: readstate.MemberRow{
+		Scope: key.Scope, Member: key.Member, MemberID: r.Member,
+	}}
+	var d rowDetail
+	var err error
+	if e.row.Row, e.row.Writer, err = decodeMember(r); err == nil {
+		err = decodeJSON(r.Detail, &d)
+	}
+	// The row is from before the floor, and what it counts may lie below: a crash came in between.
+	behind := d.Behind || r.Ranks != nil && e.row.Row.Point.E < f.lifted[key.Member]
+	if err == nil && !behind { // what is withheld may contradict itself
+		err = b.point(f, r, &e.row)
+	}
+	if err == nil {
+		e.pairs, err = decodePairs(d.Pairs, b.names)
+	}
+	if err == nil {
+		err = e.restoreDeliveries(f, r, &d)
+	}
+	if err == nil {
+		e.actsBehind, e.row.StateLSN = d.ActsBehind, min(d.LSN, b.lsn)
+		e.gens, e.unpaired = r.Generations, d.Unpaired || r.Ranks == nil || f.assumed
+		base := e.row.Row.Point.Base(f.ranks.Floor)
+		if behind || r.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
+			e.row.Row.Serving = readstate.Behind // the facts went where the ranks could not follow
+		}
+		return e
+	}
+	b.stats.Damaged++
+	seen, ok := visibilities[r.Visibility]
+	e.broken = true
+	e.row.Row = readstate.Row{Joined: !ok || seen[0], Visible: !ok || seen[1], Epoch: 1}
+	e.row.Row.Serving = readstate.Unusable
+	e.row.Writer = readstate.Writer{}
+	e.row.Row.Point.E = f.ranks.Head
+	e.row.Row.Read = f.ranks.Head
+	return e
+}
+
+// point completes a row that has its counts alone, and holds the result against the scope.
+func (b *Book) point(f *frontier, r *Row, row *readstate.MemberRow) error {
+	if r.Ranks == nil {
+		head := min(readstate.Revision(r.MessageAccounted), f.ranks.Head)
+		if uint64(r.MessageUnread) > uint64(head) || uint64(r.ActivityUnread) > f.ranks.SignalHead {
+			return fmt.Errorf("%w: %d unread of %d", ErrDamaged, r.MessageUnread, head)
+		}
+		e, err := f.pointFor(head, uint64(r.MessageUnread))
+		if err != nil {
+			return err
+		}
+		row.Row.Point.E = max(e, row.Row.EffectivePoint(f.ranks.Floor))
+		row.Row.Activity.SignalAt = f.ranks.SignalHead - uint64(r.ActivityUnread)
+		if f.info.Type.Targeted() {
+			row.Row.Point.Targets = uint64(r.MessageUnread)
+			row.Row.Activity.Targets = uint64(r.ActivityUnread)
+		}
+	}
+	_, err := f.values(row)
+	return err
+}
+
+// assume makes a frontier of what a row says of its scope: an older program wrote no frontiers.
+func (b *Book) assume(s readstate.ScopeKey, r *Row) *frontier {
+	f := &frontier{
+		info:    readstate.ScopeInfo{Key: s, ID: r.Scope, Type: readstate.Channel},
+		assumed: true,
+	}
+	bound := func(n int64) uint64 { return uint64(min(max(n, 0), readstate.MaxCounter)) }
+	f.ranks.Head = readstate.Revision(bound(r.MessageAccounted))
+	f.ranks.LatestActivity = readstate.Seq(bound(r.ActivityAccounted))
+	f.ranks.SignalHead = bound(r.ActivityUnread)
+	if k := r.Ranks; k != nil {
+		f.ranks.Head = max(f.ranks.Head, readstate.Revision(bound(k.Head)))
+		f.ranks.Floor = readstate.Revision(bound(k.Floor))
+		f.ranks.SignalHead = bound(k.SignalHead)
+	}
+	f.ranks.LatestSeq = readstate.Seq(f.ranks.Head)
+	f.tail.forget(&f.ranks)
+	b.addFrontier(f)
+	return f
+}
+
+// restoreDeliveries reads what the row counts. A row may be ahead of its scope: edits and removals
+// that it knows are not to be carried out again.
+func (e *entry) restoreDeliveries(f *frontier, r *Row, d *rowDetail) (err error) {
+	if !f.info.Type.Targeted() {
+		return nil
+	}
+	if e.got.entries, err = unpack[readstate.Revision](d.Entries); err != nil {
+		return err
+	}
+	if e.got.direct, err = unpack[readstate.Revision](d.Direct); err != nil {
+		return err
+	}
+	if e.got.acts, err = unpack[readstate.Seq](d.Acts); err != nil {
+		return err
+	}
+	e.got.entriesTo = readstate.Revision(r.MessageAccounted)
+	e.got.actsTo = readstate.Seq(r.ActivityAccounted)
+	e.got.check(&e.row)
+	f.gens.Rewind = max(f.gens.Rewind, r.Generations.Rewind)
+	return nil
+}
