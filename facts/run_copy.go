@@ -263,7 +263,8 @@ func (g *group) retire(
 	return nil
 }
 
-// join takes the manual mark of a merged session over.
+// join takes the manual mark of a merged session over. A start that comes with it lies above the head
+// that the destination had, so that its point stays.
 func (g *group) join(
 	ctx context.Context, w *workspace, to readstate.ScopeKey, source readstate.Manual,
 	m readstate.MergeMap,
@@ -277,9 +278,6 @@ func (g *group) join(
 		return scope, err
 	}
 	row.Row.Manual = readstate.MergeManual(source, row.Row.Manual, m)
-	if err := g.movePoint(ctx, scope, &row); err != nil {
-		return scope, err
-	}
 	if err := g.storeRow(ctx, w, scope, row); err != nil {
 		return scope, err
 	}

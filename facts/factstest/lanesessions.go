@@ -80,8 +80,15 @@ func testSessionSettles(t *testing.T, r *rig, _ *faulty) {
 		post s4 E
 		post s4 E
 		remove s4 2
-		post s4 A unreadable saw=1`)
-	for _, s := range []model.ScopeID{1, 2, 3, 4} {
+		post s4 A unreadable saw=1
+		create s5 session A
+		create s6 session A
+		post s6 E
+		read s6 A 1 v=0
+		block A E
+		post s5 E
+		merge s5 s6`)
+	for _, s := range []model.ScopeID{1, 2, 3, 4, 6} {
 		scope := r.scope(t, s)
 		row := r.stateOf(t, scope.Info.ID, "A").Row
 		if row.Read != scope.Ranks.Head || row.Point.E != scope.Ranks.Head {
@@ -114,6 +121,13 @@ func testSessionMerge(t *testing.T, r *rig, _ *faulty) {
 	_, kept, err := view.State(t.Context(), facts.RowKey{Scope: r.scope(t, 1).Info.Key, Member: scope.Owner})
 	if err != nil || kept {
 		t.Errorf("the merged session has a row: %t, %v", kept, err)
+	}
+	_, err = r.lane.Post(t.Context(), testWorkspace, facts.Post{
+		Scope: r.driver.Scope(1), OpID: "late", Author: "A", Payload: json.RawMessage(`"late"`),
+	})
+	var replaced *facts.ReplacedError
+	if !errors.As(err, &replaced) || !errors.Is(err, facts.ErrReplaced) || replaced.By != "s2" {
+		t.Errorf("a late post: %v", err)
 	}
 	gone := false
 	commits := r.settled(t)
