@@ -154,7 +154,7 @@ func seeded(usual int) int {
 // covers: RT-062 RT-069 RT-100
 func TestSeededHistoriesAreServedExactly(t *testing.T) {
 	total := 0
-	for seed := range uint64(seeded(16)) {
+	for seed := range uint64(seeded(8)) {
 		tb := newTable(t)
 		ops := model.RandomOps(rand.New(rand.NewPCG(seed, 2)), 150, model.FactsMix())
 		for i, op := range ops {

@@ -87,8 +87,6 @@ type mergeBody struct {
 	Into string `json:"into"`
 }
 
-type sessionsParams struct{ memberParam }
-
 type newSessionParams struct {
 	memberParam
 	Create string `query:"create" enum:"members" doc:"Services: make an unknown member"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func (m *Main) Run(ctx context.Context, args []string) int {
 // parse finds the command with its flags. Done means that help or the version was asked for and
 // given.
 func (m *Main) parse(args []string) (cmd command, done bool, err error) {
-	parser, err := m.parser(&done)
+	parser, err := m.parser(&done, args...)
 	if err != nil {
 		return nil, false, err // a mistake in the tags of the commands
 	}
@@ -92,12 +93,19 @@ func (m *Main) parse(args []string) (cmd command, done bool, err error) {
 	return cmd, false, nil
 }
 
-// parser makes the command line. Done is set once help or the version was asked for and given.
-func (m *Main) parser(done *bool) (*kong.Kong, error) {
+// parser makes the command line, as far as the arguments need it; without any it is whole. Done is
+// set once help or the version was asked for and given.
+func (m *Main) parser(done *bool, args ...string) (*kong.Kong, error) {
 	var flags commands
-	flags.Serve.settingFlags = newSettingFlags(false)
-	flags.Demo.settingFlags = newSettingFlags(true)
-	flags.Doctor.settingFlags = newSettingFlags(true)
+	whole := len(args) == 0 || namesConfig(args)
+	for name, settings := range map[string]*settingFlags{
+		"serve": &flags.Serve.settingFlags, "demo": &flags.Demo.settingFlags,
+		"doctor": &flags.Doctor.settingFlags,
+	} {
+		if whole || slices.Contains(args, name) { // a hundred flags take tens of milliseconds
+			*settings = newSettingFlags(name != "serve")
+		}
+	}
 	return kong.New(&flags,
 		kong.Name("tidemark"),
 		kong.Description("Exact unread counts for chat, team and inbox products."),
@@ -110,6 +118,13 @@ func (m *Main) parser(done *bool) (*kong.Kong, error) {
 		kong.Configuration(readConfig),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
+}
+
+// namesConfig reports that there is a file of flags, each of which some command must know.
+func namesConfig(args []string) bool {
+	return os.Getenv("TIDEMARK_CONFIG") != "" || slices.ContainsFunc(args, func(arg string) bool {
+		return strings.HasPrefix(arg, "--config")
+	})
 }
 
 // asFlag turns no words at all, and the word help before a command, into the flag for help.
