@@ -23,7 +23,8 @@ func (w *Window) Observe(o Observation, shown State) (revision Revision, reads b
 		return 0, false
 	}
 	revision = min(o.Through, w.through)
-	marked := !w.observed && w.opening.ManualUnread && shown.ManualUnread
+	marked := !w.observed && w.opening.ManualUnread && shown.ManualUnread &&
+		shown.Version == w.opening.Version
 	return revision, marked || revision > max(shown.ReadRevision, w.acked)
 }
 
