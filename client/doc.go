@@ -23,8 +23,7 @@
 //	  -> the answer settles this operation, in the file, and in what is shown
 //
 // A process may be killed between any two of these steps. What was shown is in the file, and is sent
-// again; sending a read twice does nothing, and a mark that is refused because it is there already
-// is known by having been sent before.
+// again; sending a read or a mark twice does what sending it once does.
 //
 // # Invariants
 //
@@ -51,9 +50,9 @@
 //	the stream breaks, or is silent        it is opened again where it ended; windows load what came
 //	for two and a half heartbeats          meanwhile
 //
-// One corner is decided and not known: a mark whose request was written and never answered, and
-// which is refused at the next attempt because exactly this mark is there, counts as done, although
-// another device may have set the same mark at the same version in between.
+// A mark whose answer was lost is refused at the next attempt, because it is there. That is told as
+// no loss. But it might as well be another device's, so that a read made on top of it, in the moments
+// before the answer should have come, is read to its revision and leaves the mark.
 //
 // # Duties of the caller
 //

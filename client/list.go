@@ -79,10 +79,14 @@ func (c *Client) show(x *session) Session {
 }
 
 // Sessions returns the list, the most recently touched first, and whether it was loaded whole since
-// the client was opened. The slice is the caller's.
+// the client was opened. Nothing is listed before it is known what waits in the outbox: a session
+// would be shown as unread that was read. The slice is the caller's.
 func (c *Client) Sessions() (list []Session, complete bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.restored {
+		return nil, false
+	}
 	list = make([]Session, 0, len(c.sessions))
 	for _, x := range c.sessions {
 		list = append(list, c.show(x))
@@ -93,10 +97,14 @@ func (c *Client) Sessions() (list []Session, complete bool) {
 	return list, c.listed
 }
 
-// Session returns one session; ErrUnknownSession when the server has not told of it.
+// Session returns one session; ErrUnknownSession when the server has not told of it, ErrNotReady
+// before anything is listed.
 func (c *Client) Session(id string) (Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.restored {
+		return Session{}, ErrNotReady
+	}
 	x := c.sessions[id]
 	if x == nil {
 		return Session{}, ErrUnknownSession

@@ -175,11 +175,12 @@ func (o *Outbox) Settle(id string, a Answer) Change {
 		}
 		return o.fulfilled(op)
 	case Rejected:
-		// A mark whose answer was lost is refused the second time, because it is there.
-		if op.Attempts > 1 && a.Code == codeConflict && a.State != nil && op.intended(*a.State) {
-			return o.fulfilled(op)
-		}
 		c := o.without(op)
+		// A mark whose answer was lost is refused the second time, because it is there. That is no
+		// loss; but it may be another device's, so that nothing may build on it.
+		if op.Attempts > 1 && a.Code == codeConflict && a.State != nil && op.intended(*a.State) {
+			return c
+		}
 		c.Lost = append([]Loss{{Operation: op, Reason: Refused, Answer: a}}, c.Lost...)
 		return c
 	}
