@@ -14,6 +14,7 @@ type wireState struct {
 		ReadRevision readsync.Revision `json:"readRevision"`
 		ManualUnread bool              `json:"manualUnread"`
 		Version      readsync.Version  `json:"version"`
+		FromRevision readsync.Revision `json:"fromRevision"`
 	} `json:"readState"`
 }
 
@@ -24,6 +25,7 @@ func (w *wireState) state() (s readsync.State, told bool) {
 	return readsync.State{
 		ContentRevision: *w.ContentRevision, ReadRevision: w.ReadState.ReadRevision,
 		ManualUnread: w.ReadState.ManualUnread, Version: w.ReadState.Version,
+		FromRevision: w.ReadState.FromRevision,
 	}, true
 }
 

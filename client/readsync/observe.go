@@ -25,7 +25,8 @@ func (w *Window) Observe(o Observation, shown State) (revision Revision, reads b
 	revision = min(o.Through, w.through)
 	marked := !w.observed && w.opening.ManualUnread && shown.ManualUnread &&
 		shown.Version == w.opening.Version
-	return revision, marked || revision > max(shown.ReadRevision, w.acked)
+	return revision, marked && revision >= shown.FromRevision ||
+		revision > max(shown.ReadRevision, w.acked)
 }
 
 // Reading makes the operation of a reading that Observe told of. It names the version that was

@@ -52,14 +52,15 @@ func (o *Outbox) View(session string, said State) View {
 		}
 		switch {
 		case holds[op.After] && op.ExpectedVersion == v.Version:
-			if v.ManualUnread != wants {
-				v.ManualUnread, v.After = wants, op.ID
+			if v.ManualUnread != wants && (wants || op.Revision >= v.FromRevision) {
+				v.ManualUnread, v.FromRevision, v.After = wants, 0, op.ID
 				v.Version++
 			}
 			holds[op.ID] = true
 		case op.Flips && o.started(op) && op.intended(v.State):
-			// The event of it came before its answer.
-			holds[op.ID], v.After = true, op.ID
+			// The event of it came before its answer, or that of another device's that did the
+			// same. Either way the server has said it, and what is made now builds on that.
+			holds[op.ID] = true
 		}
 	}
 	return v
@@ -76,8 +77,8 @@ func (o *Outbox) started(op *Operation) bool {
 func NewRead(id string, seen View, revision Revision, createdAt int64) Operation {
 	return Operation{
 		ID: id, Session: seen.Session, Kind: Read, Revision: revision,
-		ExpectedVersion: seen.Version, After: seen.After, Flips: seen.ManualUnread,
-		CreatedAt: createdAt,
+		ExpectedVersion: seen.Version, After: seen.After,
+		Flips: seen.ManualUnread && revision >= seen.FromRevision, CreatedAt: createdAt,
 	}
 }
 
@@ -100,7 +101,8 @@ func (o *Outbox) Add(op Operation, base Version) (Change, string, error) {
 		case op.Kind == Unread:
 			return Change{}, "", ErrStale
 		default:
-			op.After, op.ExpectedVersion, op.Flips = "", base, false
+			// A version that is over for sure, or zero, at which there was no mark.
+			op.After, op.ExpectedVersion, op.Flips = "", max(base, 1)-1, false
 		}
 	}
 	if i := o.last(op.Session); i >= 0 && o.folds(&o.ops[i], &op) {

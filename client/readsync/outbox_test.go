@@ -263,7 +263,7 @@ func TestWhatWasSeenLongAgo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	q.take(readsync.NewRead("later", seen, 13, 0), seen.Base)
-	if op := q.Operations()[0]; op.ExpectedVersion != 4 {
+	if op := q.Operations()[0]; op.ExpectedVersion >= 4 || op.Revision != 13 {
 		t.Errorf("the read is %+v", op)
 	}
 }
@@ -309,4 +309,26 @@ func TestNothingIsSentForASessionThatIsGone(t *testing.T) {
 	if got := []string{c.Lost[0].Operation.ID, c.Lost[1].Operation.ID}; !slices.Contains(got, mark) || !slices.Contains(got, read) {
 		t.Errorf("lost %+v", c.Lost)
 	}
+}
+
+// The mark of another device may come with the version that a waiting operation builds on. It is not
+// shown as taken away.
+func TestSomebodyElsesMarkIsShown(t *testing.T) {
+	q := newQueue(t)
+	q.mark("s")
+	q.read("s", 13)
+	q.said["s"] = q.said["s"].Merge(state{ContentRevision: 13, ReadRevision: 10, ManualUnread: true, Version: 5})
+	q.shows("s", state{ContentRevision: 13, ReadRevision: 13, ManualUnread: true, Version: 5})
+}
+
+// A mark that begins at a message stays when only what lies before it is read.
+func TestMarksThatBeginSomewhere(t *testing.T) {
+	q := newQueue(t)
+	marked := state{ContentRevision: 13, ReadRevision: 10, ManualUnread: true, Version: 4, FromRevision: 12}
+	q.said["s"] = marked
+	q.read("s", 11)
+	marked.ReadRevision = 11
+	q.shows("s", marked)
+	q.read("s", 13)
+	q.shows("s", state{ContentRevision: 13, ReadRevision: 13, Version: 5})
 }

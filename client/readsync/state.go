@@ -18,6 +18,8 @@ type State struct {
 	ReadRevision    Revision `json:"readRevision"` // inclusive
 	ManualUnread    bool     `json:"manualUnread"`
 	Version         Version  `json:"version"`
+	// FromRevision is where a manual mark begins, zero for nowhere: a read below it leaves the mark.
+	FromRevision Revision `json:"fromRevision,omitempty"`
 }
 
 // Merge returns what two statements of one server amount to, whichever came first: the higher of
@@ -28,6 +30,7 @@ func (s State) Merge(other State) State {
 	s.ReadRevision = max(s.ReadRevision, other.ReadRevision)
 	if other.Version > s.Version {
 		s.ManualUnread, s.Version = other.ManualUnread, other.Version
+		s.FromRevision = other.FromRevision
 	}
 	return s
 }
