@@ -118,7 +118,6 @@ func OpenWith(
 		sendWake: make(chan struct{}, 1), listWake: make(chan struct{}, 1),
 		streamWake: make(chan struct{}, 1), events: newEvents(),
 	}
-	//nolint:fatcontext // Close ends it
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.work.Go(func() { c.deliver(c.ctx) })
 	c.work.Go(func() { c.runSender(c.ctx) })
@@ -177,8 +176,8 @@ func normalize(baseURL string) (string, error) {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	port := u.Port()
-	if port != "" && !(scheme == "http" && port == "80") && !(scheme == "https" && port == "443") {
+	usual := map[string]string{"http": "80", "https": "443"}
+	if port := u.Port(); port != "" && port != usual[scheme] {
 		host += ":" + port
 	}
 	return scheme + "://" + host + strings.TrimRight(u.EscapedPath(), "/"), nil

@@ -136,6 +136,11 @@ func (w *world) killed(b blow) bool {
 		w.t.Fatal(err)
 	}
 	var puts atomic.Int64
+	started := make(chan *os.Process, 1)
+	kill := func() {
+		_ = (<-started).Kill() // it may be through
+		panic(http.ErrAbortHandler)
+	}
 	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 		if r.Method != http.MethodPut || r.Header.Get("Direct") != "" {
 			next.ServeHTTP(rw, r)
@@ -143,18 +148,17 @@ func (w *world) killed(b blow) bool {
 		}
 		n := int(puts.Add(1))
 		if n == b.before {
-			_ = cmd.Process.Kill()
-			panic(http.ErrAbortHandler)
+			kill()
 		}
 		next.ServeHTTP(rw, r)
 		if n == b.after {
-			_ = cmd.Process.Kill()
-			panic(http.ErrAbortHandler)
+			kill()
 		}
 	})
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
+	started <- cmd.Process
 	shown := map[string]bool{}
 	through, at := false, ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {

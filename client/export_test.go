@@ -15,3 +15,6 @@ func (c *Client) limitPages(n int) error {
 	_, err := c.store.db.Exec(fmt.Sprintf("PRAGMA max_page_count = %d", n))
 	return err
 }
+
+// Normalize is how addresses are compared.
+func Normalize(address string) (string, error) { return normalize(address) }

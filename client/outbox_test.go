@@ -197,6 +197,9 @@ func stored(t *testing.T, path, column string) []string {
 		}
 		out = append(out, v)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return out
 }
 
@@ -525,5 +528,31 @@ func TestAFileHasOneClient(t *testing.T) {
 		if _, err := w.tryOpen(bad); err == nil {
 			t.Error("opened")
 		}
+	}
+}
+
+// covers: SE-105
+func TestAddressesOfOneServerAreOne(t *testing.T) {
+	for _, c := range [][]string{
+		{"https://chat.example", "https://chat.example/", "HTTPS://Chat.Example:443"},
+		{"http://chat.example:8480/unread", "http://chat.example:8480/unread/"},
+		{"http://[::1]:80", "http://[::1]"},
+	} {
+		for _, address := range c {
+			if got, err := client.Normalize(address); err != nil || got != strings.ToLower(c[0]) && got != c[len(c)-1] {
+				t.Errorf("%s is %s, %v", address, got, err)
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, address := range []string{
+		"http://chat.example", "https://chat.example", "https://chat.example:8480",
+		"https://chat.example/a", "https://chat.example/b", "https://other.example",
+	} {
+		got, err := client.Normalize(address)
+		if err != nil || seen[got] {
+			t.Errorf("%s is %s, like another, %v", address, got, err)
+		}
+		seen[got] = true
 	}
 }

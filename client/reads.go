@@ -56,9 +56,9 @@ func (c *Client) MarkAllRead(list []Session) error {
 }
 
 func (c *Client) add(
-	make func(id string) readsync.Operation, base readsync.Version,
+	newOp func(id string) readsync.Operation, base readsync.Version,
 ) (id string, err error) {
-	op := make(c.opts.NewID())
+	op := newOp(c.opts.NewID())
 	err = c.commit(func() (change readsync.Change, err error) {
 		change, id, err = c.outbox.Add(op, base)
 		return change, err

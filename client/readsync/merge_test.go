@@ -78,7 +78,8 @@ func TestUnreadTruthTable(t *testing.T) {
 		if newer {
 			s.ContentRevision++
 		}
-		want := manual || newer && !(active && thinking)
+		running := active && thinking
+		want := manual || newer && !running
 		if got := s.Unread(active, thinking); got != want {
 			t.Errorf("active %t thinking %t manual %t newer %t: %t", active, thinking, manual, newer, got)
 		}

@@ -91,8 +91,9 @@ func NewUnread(id string, seen View, createdAt int64) Operation {
 }
 
 // Add plans to take an operation in, and returns the id of the one that stands for it: its own, or
-// that of a read that waits and is raised to cover it. Base is the version that the server had said when it was seen.
-// It returns ErrFull, or ErrStale for a mark on top of something that did not come about.
+// that of a read that waits and is raised to cover it. Base is the version that the server had said
+// when the state was seen. It returns ErrFull, or ErrStale for a mark on top of something that did
+// not come about.
 func (o *Outbox) Add(op Operation, base Version) (Change, string, error) {
 	if op.After != "" && o.index(op.After) < 0 {
 		switch {

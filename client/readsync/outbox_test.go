@@ -1,6 +1,7 @@
 package readsync_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -259,7 +260,7 @@ func TestWhatWasSeenLongAgo(t *testing.T) {
 	seen = q.see("s")
 	q.begin(mark)
 	q.answer(mark, "s", conflict(state{ContentRevision: 13, ManualUnread: true, Version: 5}))
-	if _, _, err := q.Add(readsync.NewUnread("x", seen, 0), seen.Base); err != readsync.ErrStale {
+	if _, _, err := q.Add(readsync.NewUnread("x", seen, 0), seen.Base); !errors.Is(err, readsync.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 	q.take(readsync.NewRead("later", seen, 13, 0), seen.Base)
@@ -294,7 +295,7 @@ func TestOutboxesAreBounded(t *testing.T) {
 		ops[i] = readsync.Operation{ID: string(rune(i + 256)), Session: string(rune(i + 256)), Kind: readsync.Read}
 	}
 	o := readsync.Restore(ops)
-	if _, _, err := o.Add(readsync.NewRead("x", readsync.View{Session: "x"}, 1, 0), 0); err != readsync.ErrFull {
+	if _, _, err := o.Add(readsync.NewRead("x", readsync.View{Session: "x"}, 1, 0), 0); !errors.Is(err, readsync.ErrFull) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -38,5 +38,6 @@ func (s State) Merge(other State) State {
 // Unread tells whether a session is shown as unread. One that is at work is not, unless somebody
 // marked it: what it writes meanwhile is unread once it stops.
 func (s State) Unread(active, thinking bool) bool {
-	return s.ManualUnread || !(active && thinking) && s.ContentRevision > s.ReadRevision
+	running := active && thinking
+	return s.ManualUnread || !running && s.ContentRevision > s.ReadRevision
 }
