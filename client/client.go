@@ -52,9 +52,10 @@ type Client struct {
 	work   sync.WaitGroup
 	auth   identity
 
-	// writing is held from planning a change of the outbox to applying it, so that the file and
-	// the memory take the same changes in the same order. It comes before mu.
-	writing sync.Mutex
+	// turns go to the one goroutine that changes the outbox, so that the file and the memory take
+	// the same changes in the same order.
+	turns   chan *turn
+	closing sync.Once
 
 	mu       sync.Mutex
 	closed   bool
@@ -115,10 +116,12 @@ func OpenWith(
 		opts: o, base: base, token: token, store: store, auth: newIdentity(),
 		sessions: map[string]*session{}, gone: map[string]struct{}{},
 		windows:  map[*Window]struct{}{},
+		turns:    make(chan *turn),
 		sendWake: make(chan struct{}, 1), listWake: make(chan struct{}, 1),
 		streamWake: make(chan struct{}, 1), events: newEvents(),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.work.Go(func() { c.runTurns(c.ctx) })
 	c.work.Go(func() { c.deliver(c.ctx) })
 	c.work.Go(func() { c.runSender(c.ctx) })
 	c.work.Go(func() { c.runList(c.ctx) })
@@ -185,22 +188,19 @@ func normalize(baseURL string) (string, error) {
 
 // Close ends everything and returns once what was begun is in the file. Operations that the server
 // has not decided on stay there. A second Close does nothing.
-func (c *Client) Close() error {
+func (c *Client) Close() (err error) {
 	c.mu.Lock()
-	first := !c.closed
 	c.closed = true
 	c.mu.Unlock()
 	c.cancel()
-	c.work.Wait()
-	c.writing.Lock() // whoever is writing finishes
-	defer c.writing.Unlock()
-	if !first {
-		return nil
-	}
-	if c.opts.own {
-		c.opts.HTTP.CloseIdleConnections()
-	}
-	return c.store.close()
+	c.closing.Do(func() {
+		c.work.Wait() // also for the turn that is being written
+		if c.opts.own {
+			c.opts.HTTP.CloseIdleConnections()
+		}
+		err = c.store.close()
+	})
+	return err
 }
 
 // Foreground says that the app came to the front: everything that waits for a later attempt is

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/tidemark-im/tidemark/client/readsync"
@@ -69,13 +70,39 @@ func (c *Client) add(
 	return id, nil
 }
 
-// commit plans a change of the outbox, writes it and applies it, and with it what else is to be seen
-// at the same moment. Neither function may wait; also may be nil. If the file takes no change,
-// nothing is applied.
+// turn is one change of the outbox: planned, written and applied, and with it what else is to be
+// seen at the same moment. Neither function may wait; also may be nil.
+type turn struct {
+	plan func() (readsync.Change, error)
+	also func()
+	done chan error // receives once
+}
+
+// commit carries out a turn. If the file takes no change, nothing is applied.
 func (c *Client) commit(plan func() (readsync.Change, error), also func()) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	change, err := c.plan(plan)
+	t := &turn{plan: plan, also: also, done: make(chan error, 1)}
+	select {
+	case c.turns <- t:
+		return <-t.done
+	case <-c.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// runTurns carries out turns, one after the other, until the context ends.
+func (c *Client) runTurns(ctx context.Context) {
+	for {
+		select {
+		case t := <-c.turns:
+			t.done <- c.take(t)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Client) take(t *turn) error {
+	change, err := c.plan(t.plan)
 	if err != nil {
 		return err
 	}
@@ -87,8 +114,8 @@ func (c *Client) commit(plan func() (readsync.Change, error), also func()) error
 	}
 	c.mu.Lock()
 	c.outbox.Apply(change)
-	if also != nil {
-		also()
+	if t.also != nil {
+		t.also()
 	}
 	var told []Event
 	for i := range change.Lost {
