@@ -36,6 +36,8 @@ func (c *Client) runStream(ctx context.Context) {
 		}
 		if hello {
 			failures = 0
+		} else {
+			c.missed(true) // where there are no streams, the rest is asked for at their pace
 		}
 		failures++
 		c.opts.Log.Debug("the stream ended", "error", err)
@@ -110,7 +112,9 @@ func (c *Client) event(e *sse.Event, g *guard, last *string) error {
 			return fmt.Errorf("event hello: %w", err)
 		}
 		g.expect(time.Duration(h.HeartbeatSeconds) * time.Second)
-		c.begin(h.Resumed)
+		// Messages are never told of again; sessions are, where the server could go on.
+		c.missed(!h.Resumed)
+		c.setLive(true)
 		if !h.Resumed {
 			*last = ""
 		}
@@ -132,20 +136,19 @@ func (c *Client) event(e *sse.Event, g *guard, last *string) error {
 	return nil // what is unknown is of a newer server
 }
 
-// begin notes that a stream is open. Messages are never told of again, so that all windows have to
-// look; sessions are, unless the server could not go on where the last stream ended.
-func (c *Client) begin(resumed bool) {
+// missed notes that nobody told of messages for a while, so that all windows have to look, and
+// perhaps of sessions.
+func (c *Client) missed(sessions bool) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for w := range c.windows {
 		w.state.Interrupted()
 		wake(w.wake)
 	}
-	if !resumed {
+	if sessions {
 		c.stale = true
 		wake(c.listWake)
 	}
-	c.mu.Unlock()
-	c.setLive(true)
 }
 
 // message takes in a message event for all windows of its session.

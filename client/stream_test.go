@@ -205,3 +205,29 @@ func TestNoUnreadWithoutRevisions(t *testing.T) {
 		t.Errorf("%v, %d pending", err, c.Status().Pending)
 	}
 }
+
+// Where no stream gets through, the list and the windows are asked for all the same.
+func TestWithoutStreams(t *testing.T) {
+	w := newWorld(t)
+	w.session("s", 1)
+	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == "/api/events" {
+			rw.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		next.ServeHTTP(rw, r)
+	})
+	d := w.open()
+	w.await("the list", func() bool { _, complete := d.Sessions(); return complete })
+	window := d.look("s", 1)
+	w.answers("s", 1)
+	w.await("what came", func() bool {
+		d.clock.advance(time.Minute)
+		return d.state("s") == "2 0 false 0" && window.Snapshot().Through == 2
+	})
+	d.observe(looking(window), window)
+	d.drained()
+	if said := w.said("s"); said != "2 2 false 0" {
+		t.Errorf("the server has %s", said)
+	}
+}
