@@ -141,14 +141,18 @@ func (w *world) moved() {
 	}
 }
 
-// await waits until something holds. It is looked at whenever anything moved.
+// await waits until something holds. It is looked at whenever anything moved, and now and then: what
+// moves the clock has to go on until somebody waits for it.
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
 	end := time.NewTimer(patience)
 	defer end.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
 	for !holds() {
 		select {
 		case <-w.moves:
+		case <-again.C:
 		case <-end.C:
 			w.t.Fatalf("never: %s; requests were\n%s", what, strings.Join(w.requests(""), "\n"))
 		}

@@ -556,3 +556,75 @@ func TestAddressesOfOneServerAreOne(t *testing.T) {
 		seen[got] = true
 	}
 }
+
+// The answer to an operation may be the first that tells of a merge.
+//
+// covers: SE-102 SE-125 SE-126
+func TestAnAnswerTellsOfAMerge(t *testing.T) {
+	w := newWorld(t)
+	w.session("old", 3)
+	w.session("new", 1)
+	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == "/api/events" {
+			rw.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		next.ServeHTTP(rw, r)
+	})
+	d := w.open()
+	w.await("the list", func() bool { list, complete := d.Sessions(); return complete && len(list) == 2 })
+	window := d.look("old", 3)
+	w.want(200, "POST", "/api/sessions/old/merge", w.token("A"), object{"opId": "m", "into": "new"})
+	d.observe(looking(window), window)
+	w.await("the merge", func() bool { return len(d.events(client.EventReplaced)) == 1 })
+	d.reaches(window, 4)
+	d.drained()
+	lost, merged := d.events(client.EventLost), d.events(client.EventReplaced)
+	if len(lost) != 1 || lost[0].Loss.Answer.Code != readsync.CodeReplaced || merged[0].Session != "old" || merged[0].By != "new" {
+		t.Errorf("told %+v, %+v", lost, merged)
+	}
+	if s := window.Snapshot(); s.Session != "new" || len(s.Messages) != 4 {
+		t.Errorf("the window is of %s with %d messages", s.Session, len(s.Messages))
+	}
+	if _, err := d.Session("old"); !errors.Is(err, client.ErrUnknownSession) {
+		t.Errorf("got %v", err)
+	}
+	if said := w.said("new"); said != "4 0 false 0" && said != "4 0 false 1" {
+		t.Errorf("the server has %s", said)
+	}
+}
+
+// A server that asks to be left alone is.
+func TestRetryAfterIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.session("s", 2)
+	d := w.open().ready(1)
+	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodPut && r.Header.Get("Direct") == "" {
+			rw.Header().Set("Retry-After", "300")
+			rw.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		next.ServeHTTP(rw, r)
+	})
+	before := len(w.requests("PUT"))
+	if _, err := d.MarkRead(d.see("s")); err != nil {
+		t.Fatal(err)
+	}
+	w.await("an attempt", func() bool { return d.Status().Waiting != nil })
+	d.clock.advance(250 * time.Second)
+	passed := 0
+	w.await("another stream, since the first was silent", func() bool {
+		if passed < 40 {
+			passed++
+			d.clock.advance(time.Second)
+		}
+		return len(w.requests("/api/events")) > 1
+	})
+	if n := len(w.requests("PUT")) - before; n != 1 {
+		t.Errorf("%d attempts before the time", n)
+	}
+	w.guard(nil)
+	d.clock.advance(50 * time.Second)
+	d.drained()
+}

@@ -100,7 +100,6 @@ func (d *device) silence() {
 	d.w.t.Helper()
 	d.w.await("the stream to be given up", func() bool {
 		d.clock.advance(20 * time.Second)
-		d.w.moved()
 		return !d.Status().Live
 	})
 }
