@@ -107,16 +107,14 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Fatal("it never ends")
 		}
 	}
-	t.Logf("killed %d times", rounds-1)
+	t.Logf("killed %d times", w.rounds-1)
 }
-
-var rounds int
 
 // killed runs a child into a blow and judges what is left; false when it came through.
 func (w *world) killed(b blow) bool {
 	w.t.Helper()
-	rounds++
-	name := func(what string) string { return fmt.Sprintf("%s-%d", what, rounds) }
+	w.rounds++
+	name := func(what string) string { return fmt.Sprintf("%s-%d", what, w.rounds) }
 	o := orders{
 		Base: w.http.URL, Token: w.token("A"), Stop: b.step,
 		Path:     filepath.Join(w.t.TempDir(), "client.db"),
@@ -190,7 +188,7 @@ func (w *world) judge(o orders, shown map[string]bool, how string) {
 		w.read(mark, 1, 1)
 	}
 	d := w.open(func(dev *deviceOptions) { dev.path = o.Path })
-	d.ready(3 * rounds)
+	d.ready(3 * w.rounds)
 	d.drained()
 	for _, s := range []string{read, all} {
 		said := w.said(s)

@@ -67,10 +67,11 @@ type object map[string]any
 
 // world is a real server with members A and B, and a gate in front of it.
 type world struct {
-	t     *testing.T
-	http  *httptest.Server
-	moves chan struct{} // something may have happened
-	turns int
+	t      *testing.T
+	http   *httptest.Server
+	moves  chan struct{} // something may have happened
+	turns  int
+	rounds int // of processes that were killed
 
 	mu   sync.Mutex
 	gate func(w http.ResponseWriter, r *http.Request, next http.Handler)
