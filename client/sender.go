@@ -79,8 +79,12 @@ func (c *Client) sendOne(ctx context.Context) bool {
 	op, ready := c.outbox.Next(func(session string) bool {
 		return c.holds.sessions[session].until.After(now)
 	})
+	none := c.outbox.Len() == 0
 	c.mu.Unlock()
 	if !ready {
+		if none {
+			c.waiting(nil) // what it waited with was lost
+		}
 		return false
 	}
 	err := c.commit(func() (readsync.Change, error) { return c.outbox.Begin(op.ID), nil }, nil)
