@@ -221,6 +221,40 @@ func TestForegroundRetriesAtOnce(t *testing.T) {
 	}
 }
 
+// An attempt that was under way when the app came to the front fails for reasons of before.
+//
+// covers: SE-096
+func TestForegroundDuringAnAttempt(t *testing.T) {
+	w := newWorld(t)
+	w.session("s", 2)
+	d := w.open().ready(1)
+	arrived, proceed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		first := false
+		if r.Method == http.MethodPut && r.Header.Get("Direct") == "" {
+			once.Do(func() { first = true })
+		}
+		if first {
+			close(arrived)
+			<-proceed
+			rw.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		next.ServeHTTP(rw, r)
+	})
+	if _, err := d.MarkRead(d.see("s")); err != nil {
+		t.Fatal(err)
+	}
+	<-arrived
+	d.Foreground()
+	close(proceed)
+	d.drained() // the clock stands
+	if said := w.said("s"); said != "2 2 false 0" {
+		t.Errorf("the server has %s", said)
+	}
+}
+
 // covers: SE-099 SE-100 SE-101
 func TestRefusedOperationsAreRolledBack(t *testing.T) {
 	w := newWorld(t)

@@ -20,10 +20,13 @@ type hold struct {
 type holds struct {
 	all      hold
 	sessions map[string]hold
+	lifts    uint64 // how often everything was to be attempted at once
+	began    uint64 // lifts when the last attempt began: what fails of an older one is no hold
 }
 
 // lift lets everything be attempted now. How often it failed is kept.
 func (h *holds) lift() {
+	h.lifts++
 	h.all.until = time.Time{}
 	for id, x := range h.sessions {
 		x.until = time.Time{}
@@ -65,6 +68,7 @@ func (c *Client) sendOne(ctx context.Context) bool {
 	c.mu.Lock()
 	now, restored := c.now(), c.restored
 	held := c.holds.all.until.After(now)
+	c.holds.began = c.holds.lifts
 	c.mu.Unlock()
 	if held {
 		return false
@@ -193,7 +197,9 @@ func (c *Client) failed(err error, asked time.Duration, session string) bool {
 		h = c.holds.sessions[session]
 	}
 	h.failures++
-	h.until = c.now().Add(max(asked, c.delay(h.failures)))
+	if h.until = (time.Time{}); c.holds.began == c.holds.lifts {
+		h.until = c.now().Add(max(asked, c.delay(h.failures)))
+	}
 	if session == "" {
 		c.holds.all = h
 	} else {
