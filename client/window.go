@@ -198,6 +198,7 @@ func (w *Window) load(ctx context.Context) (more bool, err error) {
 	c.mu.Lock()
 	after, behind := w.state.NeedsCatchUp()
 	session, epoch, tail := w.state.Session(), w.state.Epoch(), w.state.NeedsTail()
+	asked := w.state.Asked()
 	ready := c.restored // the outbox says what is shown, and automatic reads go by that
 	c.mu.Unlock()
 	if !ready || !tail && !behind {
@@ -229,9 +230,9 @@ func (w *Window) load(ctx context.Context) (more bool, err error) {
 			seen = c.outbox.View(session, x.said)
 		}
 		if latest {
-			w.state.Latest(page, seen)
+			w.state.Latest(asked, page, seen)
 		} else {
-			w.state.CatchUp(after, page)
+			w.state.CatchUp(asked, after, page)
 		}
 	}
 	c.mu.Unlock()

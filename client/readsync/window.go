@@ -44,6 +44,7 @@ type Window struct {
 	through  Revision
 	synced   bool
 	behind   bool // something beyond last may have been missed
+	misses   uint64
 	earlier  bool
 	opening  View
 	acked    Revision // observed and taken in, in this epoch
@@ -86,9 +87,13 @@ func (w *Window) NeedsCatchUp() (after Seq, needed bool) {
 	return w.last, w.synced && w.behind
 }
 
+// Asked is what to note when a page is asked for, and to hand in with it: what was missed in between
+// is not in the page.
+func (w *Window) Asked() uint64 { return w.misses }
+
 // Latest takes in the latest page: the first time, it makes the tail known. Seen is what is shown of
 // the session at that moment; automatic reads go by it.
-func (w *Window) Latest(p Page, seen View) {
+func (w *Window) Latest(asked uint64, p Page, seen View) {
 	if w.synced && len(p.Messages) > 0 && p.Messages[0].Seq > w.last+1 {
 		w.messages, w.earlier = nil, true // a gap behind the page
 	}
@@ -98,7 +103,7 @@ func (w *Window) Latest(p Page, seen View) {
 	if len(w.messages) == 0 {
 		w.earlier = p.HasMore
 	}
-	w.synced, w.behind = true, false
+	w.synced, w.behind = true, asked != w.misses
 	w.append(p.Messages)
 	w.through = max(w.through, p.ReadThroughRevision)
 	w.release()
@@ -117,7 +122,7 @@ func (w *Window) Before(p Page) {
 
 // CatchUp takes in a page of the messages after a seq. One that was cut, or whose head has moved
 // on, brings messages and no receipt.
-func (w *Window) CatchUp(after Seq, p Page) {
+func (w *Window) CatchUp(asked uint64, after Seq, p Page) {
 	if !w.synced || after > w.last {
 		return
 	}
@@ -127,7 +132,7 @@ func (w *Window) CatchUp(after Seq, p Page) {
 		w.through = max(w.through, p.ReadThroughRevision)
 		ends = true
 	}
-	if w.behind = !ends || p.HasMore; !w.behind {
+	if w.behind = !ends || p.HasMore || asked != w.misses; !w.behind {
 		w.release()
 	}
 }
@@ -144,6 +149,8 @@ func (w *Window) Added(m Message) {
 		w.behind = w.synced
 		if len(w.held) < maxHeld {
 			w.held = append(w.held, m)
+		} else {
+			w.misses++
 		}
 	}
 }
@@ -168,17 +175,21 @@ func (w *Window) Removed(id string) {
 	gone := func(m Message) bool { return m.ID == id }
 	w.messages = slices.DeleteFunc(w.messages, gone)
 	if slices.ContainsFunc(w.held, gone) {
-		w.held, w.behind = slices.DeleteFunc(w.held, gone), w.synced
+		w.held = slices.DeleteFunc(w.held, gone)
+		w.Interrupted() // its place would look like a gap
 	}
 }
 
 // Interrupted notes that messages may have come which nobody told of.
-func (w *Window) Interrupted() { w.behind = w.synced }
+func (w *Window) Interrupted() {
+	w.behind = w.synced
+	w.misses++
+}
 
 // Replaced makes it a window of another session: it has no messages, no receipt, and nothing that
 // was held for it, and needs a fresh tail.
 func (w *Window) Replaced(session string) {
-	*w = Window{session: session, epoch: w.epoch + 1}
+	*w = Window{session: session, epoch: w.epoch + 1, misses: w.misses + 1}
 }
 
 // append adds what is new at the end and moves the end.

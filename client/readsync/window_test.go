@@ -21,7 +21,7 @@ func row(seq readsync.Seq, revision readsync.Revision) readsync.Message {
 }
 
 func tail(w *readsync.Window, through readsync.Revision, messages []readsync.Message) {
-	w.Latest(readsync.Page{Messages: messages, ReadThroughRevision: through}, readsync.View{})
+	w.Latest(w.Asked(), readsync.Page{Messages: messages, ReadThroughRevision: through}, readsync.View{})
 }
 
 func receipt(t *testing.T, w *readsync.Window, want readsync.Revision) {
@@ -63,7 +63,7 @@ func TestReceiptsNeverPassAGap(t *testing.T) {
 		if !needed || after != 3 {
 			t.Errorf("%s: catch up after %d, %t", name, after, needed)
 		}
-		w.CatchUp(3, readsync.Page{Messages: rows(4, 4, 5), ReadThroughRevision: 5})
+		w.CatchUp(w.Asked(), 3, readsync.Page{Messages: rows(4, 4, 5), ReadThroughRevision: 5})
 		receipt(t, &w, 5)
 		if _, needed := w.NeedsCatchUp(); needed {
 			t.Errorf("%s: still behind", name)
@@ -80,22 +80,48 @@ func TestPagesWithoutAReceipt(t *testing.T) {
 		t.Errorf("%d messages from %d", n, w.First())
 	}
 	w.Interrupted()
-	w.CatchUp(7, readsync.Page{Messages: rows(8, 8, 9), HasMore: true, ReadThroughRevision: 99}) // cut
+	w.CatchUp(w.Asked(), 7, readsync.Page{Messages: rows(8, 8, 9), HasMore: true, ReadThroughRevision: 99}) // cut
 	receipt(t, &w, 7)
-	w.CatchUp(9, readsync.Page{Messages: rows(10, 10)}) // the head has moved on
+	w.CatchUp(w.Asked(), 9, readsync.Page{Messages: rows(10, 10)}) // the head has moved on
 	receipt(t, &w, 7)
 	w.Added(row(11, 11))
 	receipt(t, &w, 7)
 	if after, needed := w.NeedsCatchUp(); !needed || after != 10 {
 		t.Errorf("after %d, %t", after, needed)
 	}
-	w.CatchUp(10, readsync.Page{Messages: rows(11, 11), ReadThroughRevision: 11})
+	w.CatchUp(w.Asked(), 10, readsync.Page{Messages: rows(11, 11), ReadThroughRevision: 11})
 	receipt(t, &w, 11)
 	w.Added(row(12, 0))
 	w.Interrupted()
-	w.CatchUp(12, readsync.Page{}) // nothing newer; zero is no receipt on the wire
+	w.CatchUp(w.Asked(), 12, readsync.Page{}) // nothing newer; zero is no receipt on the wire
 	if _, needed := w.NeedsCatchUp(); needed {
 		t.Error("it never ends")
+	}
+}
+
+// What is missed while a page is on its way is not in it.
+func TestMissedWhileAPageIsOnItsWay(t *testing.T) {
+	w := readsync.Open("s")
+	asked := w.Asked()
+	w.Interrupted()
+	w.Latest(asked, readsync.Page{Messages: rows(1, 1), ReadThroughRevision: 1}, readsync.View{})
+	receipt(t, &w, 1)
+	for _, page := range []readsync.Page{
+		{}, {Messages: rows(2, 2), ReadThroughRevision: 2}, {Messages: rows(3, 3)},
+	} {
+		after, needed := w.NeedsCatchUp()
+		if !needed {
+			t.Fatal("what was missed is forgotten")
+		}
+		asked = w.Asked()
+		w.Interrupted()
+		w.CatchUp(asked, after, page)
+	}
+	receipt(t, &w, 2)
+	w.CatchUp(w.Asked(), 3, readsync.Page{ReadThroughRevision: 3})
+	receipt(t, &w, 3)
+	if _, needed := w.NeedsCatchUp(); needed {
+		t.Error("still behind")
 	}
 }
 
@@ -208,7 +234,7 @@ func TestAStateIsNoViewing(t *testing.T) {
 func TestOpeningTakesTheMarkAway(t *testing.T) {
 	marked := state{ContentRevision: 12, ReadRevision: 12, ManualUnread: true, Version: 5}
 	w := readsync.Open("s")
-	w.Latest(readsync.Page{Messages: rows(12, 12), ReadThroughRevision: 12}, readsync.View{Session: "s", State: marked, Base: 5})
+	w.Latest(w.Asked(), readsync.Page{Messages: rows(12, 12), ReadThroughRevision: 12}, readsync.View{Session: "s", State: marked, Base: 5})
 	r, reads := w.Observe(looking(&w), marked)
 	op, base := w.Reading("x", r, 0)
 	if !reads || op.Session != "s" || op.Revision != 12 || op.ExpectedVersion != 5 || !op.Flips || base != 5 {
