@@ -49,6 +49,8 @@ var leastRoles = map[string]httpapi.Role{
 	"getTask":           httpapi.RoleMember,
 	"listConversations": httpapi.RoleMember,
 
+	"whoami": httpapi.RoleMember,
+
 	"postSession":         httpapi.RoleMember,
 	"listSessions":        httpapi.RoleMember,
 	"getSession":          httpapi.RoleMember,

@@ -129,6 +129,7 @@ func (s *Server) routes() {
 	s.addActivities()
 	s.addTasks()
 	s.addConversations()
+	s.addIdentity()
 	s.addSessions()
 	s.addWakes()
 	s.addWebhooks()

@@ -34,6 +34,13 @@ var fixtures = []fixture{
 	{"imports", "a test of the oracle shares the algebra", files{
 		"internal/model/a_test.go": imports("model", "tide/readstate")},
 		"internal/model must not import readstate"},
+	{"imports", "a client knows the server's code", files{"client/a.go": imports("client", "tide/httpapi")},
+		"client must not import httpapi"},
+	{"imports", "a client's test runs against the server", files{
+		"client/a_test.go": imports("client", "tide", "tide/httpapi", "tide/live")}, ""},
+	{"imports", "what a client decides needs a clock", files{
+		"client/readsync/a.go": imports("readsync", "time")},
+		"client/readsync must not import time"},
 	{"imports", "facts know the runtime", files{"facts/a.go": imports("facts", "tide/unread")},
 		"facts must not import unread"},
 	{"imports", "a store knows the runtime", files{"facts/sqlstore/a.go": imports("sqlstore", "tide/unread")},

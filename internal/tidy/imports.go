@@ -15,6 +15,7 @@ type place struct {
 	may     []string // packages of ours
 	std     []string // packages of the standard library; nil means any
 	pure    bool     // nothing from other modules
+	against []string // packages of ours that tests run against besides
 }
 
 // core is what stands between the algebra and the adapters.
@@ -53,7 +54,13 @@ var places = []place{
 		"live/...", "inbox/...", "outbox/...", "ownership/...", "web/...", "unread/intake",
 	})},
 	{pattern: "relay/...", may: []string{"readstate"}},
-	{pattern: "client/...", may: []string{"readstate"}},
+	// What a client decides is decided without a disk, a network or a clock.
+	{
+		pattern: "client/readsync", may: []string{"readstate"}, pure: true,
+		std: []string{"encoding/json", "errors", "math", "slices"},
+	},
+	// A client knows a server by its wire only; its tests run against a real one.
+	{pattern: "client/...", may: []string{"readstate"}, against: []string{".", "httpapi", "live"}},
 	{pattern: "conformance/...", may: []string{"readstate", "client/..."}},
 	{pattern: "web/..."},
 	// The oracle must not be able to agree with the product by sharing its code.
@@ -152,7 +159,8 @@ func (p place) allowsInTests(dir, target string) bool {
 	case covers("internal/tidy/...", target):
 		return false
 	}
-	return slices.ContainsFunc(instruments, func(pattern string) bool { return covers(pattern, target) })
+	within := func(pattern string) bool { return covers(pattern, target) }
+	return slices.ContainsFunc(instruments, within) || slices.ContainsFunc(p.against, within)
 }
 
 // borrowed names the modules and packages that sit behind one part of ours, so that they can be

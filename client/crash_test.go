@@ -1,0 +1,215 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tidemark-im/tidemark/client"
+)
+
+// childEnv holds the orders of a child process.
+const childEnv = "TIDEMARK_CLIENT_CHILD"
+
+type orders struct {
+	Base, Token, Path string
+	Sessions          []string // to read, to mark, to read with all
+	Stop              int64    // the step at which to stop and wait for the end, from 1; zero for none
+}
+
+// runChild is a process that does three things, says when each of them is shown, and then waits for
+// the server. It is killed somewhere on the way.
+func runChild() {
+	var o orders
+	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &o); err != nil {
+		die(err)
+	}
+	var steps atomic.Int64
+	moved := make(chan struct{}, 1)
+	options := client.Options{OnEvent: func(client.Event) {
+		select {
+		case moved <- struct{}{}:
+		default:
+		}
+	}}
+	options.OnStep(func(step string) {
+		if steps.Add(1) == o.Stop {
+			fmt.Println("at", step)
+			select {}
+		}
+	})
+	token := func(context.Context) (string, error) { return o.Token, nil }
+	c, err := client.OpenWith(context.Background(), o.Base, token, o.Path, options)
+	if err != nil {
+		die(err)
+	}
+	await := func(holds func() bool) {
+		for !holds() {
+			<-moved
+		}
+	}
+	await(func() bool { _, complete := c.Sessions(); return complete })
+	for i, id := range o.Sessions {
+		s, err := c.Session(id)
+		if err != nil {
+			die(err)
+		}
+		switch i {
+		case 0:
+			_, err = c.MarkRead(s)
+		case 1:
+			_, err = c.MarkUnread(s)
+		default:
+			err = c.MarkAllRead([]client.Session{s})
+		}
+		if err != nil {
+			die(err)
+		}
+		fmt.Println("shown", id)
+	}
+	await(func() bool { return c.Status().Pending == 0 })
+	if err := c.Close(); err != nil {
+		die(err)
+	}
+	fmt.Println("done")
+}
+
+func die(err error) {
+	fmt.Println("error", err)
+	os.Exit(1)
+}
+
+// blow says where a child is killed: at one of its own steps, or by the server, when it has an
+// operation and before it carries it out, or after that and before it answers.
+type blow struct {
+	step          int64
+	before, after int // the number of the operation's request, from 1
+}
+
+// A client that is killed at any moment loses nothing of what it has shown, and does nothing twice:
+// another device undoes the mark meanwhile, and it stays undone.
+func TestKilledAnywhere(t *testing.T) {
+	w := newWorld(t)
+	blows := []blow{{before: 1}, {before: 2}, {before: 3}, {after: 1}, {after: 2}, {after: 3}}
+	for _, b := range blows {
+		w.killed(b)
+	}
+	for step := int64(1); w.killed(blow{step: step}); step++ {
+		if step == 200 {
+			t.Fatal("it never ends")
+		}
+	}
+	t.Logf("killed %d times", w.rounds-1)
+}
+
+// killed runs a child into a blow and judges what is left; false when it came through.
+func (w *world) killed(b blow) bool {
+	w.t.Helper()
+	w.rounds++
+	name := func(what string) string { return fmt.Sprintf("%s-%d", what, w.rounds) }
+	o := orders{
+		Base: w.http.URL, Token: w.token("A"), Stop: b.step,
+		Path:     filepath.Join(w.t.TempDir(), "client.db"),
+		Sessions: []string{name("read"), name("mark"), name("all")},
+	}
+	for _, s := range o.Sessions {
+		w.session(s, 2)
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var puts atomic.Int64
+	started := make(chan *os.Process, 1)
+	kill := func() {
+		_ = (<-started).Kill() // it may be through
+		panic(http.ErrAbortHandler)
+	}
+	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method != http.MethodPut || r.Header.Get("Direct") != "" {
+			next.ServeHTTP(rw, r)
+			return
+		}
+		n := int(puts.Add(1))
+		if n == b.before {
+			kill()
+		}
+		next.ServeHTTP(rw, r)
+		if n == b.after {
+			kill()
+		}
+	})
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	started <- cmd.Process
+	shown := map[string]bool{}
+	through, at := false, ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "shown":
+			shown[rest] = true
+		case "at":
+			at = rest
+			_ = cmd.Process.Kill()
+		case "done":
+			through = true
+		case "error":
+			w.t.Errorf("%+v: the child says %s", b, rest)
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	w.guard(nil)
+	w.judge(o, shown, fmt.Sprintf("killed by %+v at %q", b, at))
+	return !through
+}
+
+// judge undoes the mark where the server has it, lets a client come back, and looks at the end.
+func (w *world) judge(o orders, shown map[string]bool, how string) {
+	w.t.Helper()
+	read, mark, all := o.Sessions[0], o.Sessions[1], o.Sessions[2]
+	applied := w.said(mark) == "2 0 true 1"
+	if applied {
+		w.read(mark, 1, 1)
+	}
+	d := w.open(func(dev *deviceOptions) { dev.path = o.Path })
+	d.ready(3 * w.rounds)
+	d.drained()
+	for _, s := range []string{read, all} {
+		said := w.said(s)
+		if shown[s] && said != "2 2 false 0" || said != "2 2 false 0" && said != "2 0 false 0" {
+			w.t.Errorf("%s: %s is %s", how, s, said)
+		}
+	}
+	said := w.said(mark)
+	switch {
+	case applied && said != "2 1 false 2":
+		w.t.Errorf("%s: the mark was set twice: %s", how, said)
+	case !applied && shown[mark] && said != "2 0 true 1":
+		w.t.Errorf("%s: the mark was lost: %s", how, said)
+	}
+	if lost := d.Status().Lost; len(lost) > 1 || len(lost) == 1 && !applied {
+		w.t.Errorf("%s: lost %+v", how, lost)
+	}
+	for _, s := range o.Sessions {
+		d.shows(s, w.said(s))
+	}
+	if err := d.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}

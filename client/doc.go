@@ -1,0 +1,63 @@
+// Package client is the Go SDK for the sessions of a Tidemark server: their list with what is
+// unread in it, windows of messages, reads and manual marks that survive everything.
+//
+// # Protocol
+//
+//	GET  /api/whoami                      the namespace: everything below is one member's
+//	GET  /api/sessions                    the list, in pages
+//	GET  /api/events                      the list and messages as they change (SSE, Last-Event-ID)
+//	GET  /api/sessions/{id}/messages      a window: latest, before, after
+//	PUT  /api/sessions/{id}/read-state    a read, or a manual mark
+//
+// REST answers and events may come in any order. Revisions are merged by maximum, the manual flag
+// by version; everything else of a session is taken from an answer only if no event told of the
+// session since the request was made. Package readsync has the rules, and no input or output.
+//
+// # A read, from the wish to the end
+//
+//	Observe, MarkRead, MarkUnread, MarkAllRead
+//	  -> the operation is planned on top of the outbox
+//	  -> written to the file (synchronous=FULL), with the exact revision and version seen
+//	  -> shown
+//	  -> the sender notes that it is under way, and sends it
+//	  -> the answer settles this operation, in the file, and in what is shown
+//
+// A process may be killed between any two of these steps. What was shown is in the file, and is sent
+// again; sending a read or a mark twice does what sending it once does.
+//
+// # Invariants
+//
+//   - Nothing is shown as read or marked that is not in the file.
+//   - An operation belongs to a server (its address) and to a namespace, which the server tells for
+//     every new token before the token is used for anything else. It is sent nowhere else.
+//   - An answer settles the operation that it answers. No operation is ever given a newer version
+//     than the one that was seen when it was made.
+//   - Only Observe reads by itself, and only if the caller asserts that somebody looks at a rendered
+//     tail. Opening a window, listing sessions, or a state that arrives are no readings.
+//
+// # Failures
+//
+//	no answer, 429, 5xx, a proxy's page    sent again: a delay that doubles up to a minute, with
+//	                                       jitter; at once on Foreground; also after a restart
+//	401                                    nothing is sent until getToken returns another token
+//	a token of another namespace           nothing is sent until there is one of the first
+//	400, 403, 404, 409 of the server       the operation is lost: EventLost, and what is shown falls
+//	                                       back to what the server says
+//	older than 29 days                     lost likewise, a day before the server forgets receipts
+//	the file cannot be written             the call fails, nothing is shown
+//	a session was merged into another      its operations are lost, its windows become windows of
+//	                                       the other session and load a fresh tail: EventReplaced
+//	the stream breaks, or is silent        it is opened again where it ended; windows load what came
+//	for two and a half heartbeats          meanwhile
+//
+// A mark whose answer was lost is refused at the next attempt, because it is there. That is told as
+// no loss. But it might as well be another device's, so that a read made on top of it, in the moments
+// before the answer should have come, is read to its revision and leaves the mark.
+//
+// # Duties of the caller
+//
+// One Client at a time uses a file; another Open of it returns ErrInUse. To change the server or the
+// member, Close first: it returns once everything that was begun is written. Call Foreground when
+// the app comes to the front, and Renewed when there is a new token. OnEvent is called by one
+// goroutine, in order; it may call the client, except for Close.
+package client

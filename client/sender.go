@@ -1,0 +1,214 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-im/tidemark/client/readsync"
+)
+
+// hold is how long something waits after failures in a row.
+type hold struct {
+	failures int
+	until    time.Time
+}
+
+// holds are what the sender waits for: everything, or single sessions that the server cannot answer
+// for. They end with the process.
+type holds struct {
+	all      hold
+	sessions map[string]hold
+	lifts    uint64 // how often everything was to be attempted at once
+	began    uint64 // lifts when the last attempt began: what fails of an older one is no hold
+}
+
+// lift lets everything be attempted now. How often it failed is kept.
+func (h *holds) lift() {
+	h.lifts++
+	h.all.until = time.Time{}
+	for id, x := range h.sessions {
+		x.until = time.Time{}
+		h.sessions[id] = x
+	}
+}
+
+// next is the earliest time at which something is to be attempted after now, at most max later.
+func (h *holds) next(now time.Time, most time.Duration) time.Duration {
+	if d := h.all.until.Sub(now); d > 0 {
+		return min(d, most)
+	}
+	for _, x := range h.sessions {
+		if d := x.until.Sub(now); d > 0 {
+			most = min(most, d)
+		}
+	}
+	return most
+}
+
+// expiryCheck is how often the age of operations is looked at when nothing happens.
+const expiryCheck = time.Hour
+
+// runSender sends operations, one at a time, until the context ends.
+func (c *Client) runSender(ctx context.Context) {
+	for ctx.Err() == nil {
+		if c.sendOne(ctx) {
+			continue
+		}
+		c.mu.Lock()
+		d := c.holds.next(c.now(), expiryCheck)
+		c.mu.Unlock()
+		c.pause(ctx, d, c.sendWake)
+	}
+}
+
+// sendOne does one thing, and reports false when there is nothing to do now.
+func (c *Client) sendOne(ctx context.Context) bool {
+	c.mu.Lock()
+	now, restored := c.now(), c.restored
+	held := c.holds.all.until.After(now)
+	c.holds.began = c.holds.lifts
+	c.mu.Unlock()
+	if held {
+		return false
+	}
+	if !restored {
+		return c.restore(ctx)
+	}
+	if err := c.expire(); err != nil {
+		return c.failed(err, 0, "")
+	}
+	c.mu.Lock()
+	op, ready := c.outbox.Next(func(session string) bool {
+		return c.holds.sessions[session].until.After(now)
+	})
+	none := c.outbox.Len() == 0
+	c.mu.Unlock()
+	if !ready {
+		if none {
+			c.waiting(nil) // what it waited with was lost
+		}
+		return false
+	}
+	err := c.commit(func() (readsync.Change, error) { return c.outbox.Begin(op.ID), nil }, nil)
+	if err != nil {
+		c.unbegin(op.ID)
+		return c.failed(err, 0, "")
+	}
+	return c.deliverOne(ctx, op)
+}
+
+// unbegin takes back that an operation is under way, which never left.
+func (c *Client) unbegin(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outbox.Settle(id, readsync.Answer{Unsent: true})
+}
+
+// deliverOne sends an operation that is noted as being sent, and settles it.
+func (c *Client) deliverOne(ctx context.Context, op readsync.Operation) bool {
+	c.opts.onStep("send")
+	r, err := c.request(ctx, http.MethodPut, sessionPath(op.Session, "/read-state"), newBody(&op))
+	answer := readsync.Answer{Unsent: errors.Is(err, errUnsent)}
+	if err == nil {
+		answer = r.settlement()
+	}
+	c.opts.onStep("answered")
+	stored := c.commit(func() (readsync.Change, error) {
+		return c.outbox.Settle(op.ID, answer), nil
+	}, func() {
+		if x := c.sessions[op.Session]; x != nil && answer.State != nil {
+			x.said, x.told = x.said.Merge(*answer.State), true
+		}
+	})
+	if stored != nil {
+		c.unbegin(op.ID)
+		return c.failed(stored, 0, "") // it is sent once more
+	}
+	if answer.Code == readsync.CodeReplaced {
+		if by := r.problem().ReplacedBy; by != "" {
+			c.replaced(op.Session, by)
+		}
+	}
+	switch {
+	case answer.Verdict() == readsync.Accepted, answer.Verdict() == readsync.Rejected:
+		c.mu.Lock()
+		delete(c.holds.sessions, op.Session)
+		c.holds.all = hold{}
+		c.mu.Unlock()
+		c.waiting(nil)
+		return true
+	case err == nil && answer.Status == http.StatusUnauthorized:
+		return c.failed(ErrCredentials, r.wait, "")
+	case err == nil:
+		err = &RefusedError{Status: answer.Status, Code: answer.Code}
+		if answer.Status == http.StatusInternalServerError && answer.Code != "" {
+			return c.failed(err, r.wait, op.Session) // of this session, as far as is known
+		}
+	}
+	return c.failed(err, r.wait, "")
+}
+
+// restore learns whose operations there are, and takes them from the file.
+func (c *Client) restore(ctx context.Context) bool {
+	if _, err := c.authorize(ctx); err != nil {
+		return c.failed(err, 0, "")
+	}
+	ns, _ := c.auth.namespace()
+	ops, err := c.store.load(ctx, ns)
+	if err != nil {
+		return c.failed(err, 0, "")
+	}
+	c.mu.Lock()
+	c.outbox, c.restored = readsync.Restore(ops), true
+	c.holds.all = hold{}
+	for w := range c.windows {
+		wake(w.wake)
+	}
+	c.mu.Unlock()
+	c.waiting(nil)
+	c.events.add()
+	wake(c.listWake)
+	return true
+}
+
+// expire gives up what the server would not know how to take any more.
+func (c *Client) expire() error {
+	c.mu.Lock()
+	due := c.outbox.Expire(c.millis())
+	c.mu.Unlock()
+	if due.Empty() {
+		return nil
+	}
+	return c.commit(func() (readsync.Change, error) {
+		return c.outbox.Expire(c.millis()), nil
+	}, nil)
+}
+
+// failed holds a session back, or everything, and returns false.
+func (c *Client) failed(err error, asked time.Duration, session string) bool {
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.mu.Lock()
+	h := c.holds.all
+	if session != "" {
+		h = c.holds.sessions[session]
+	}
+	h.failures++
+	if h.until = (time.Time{}); c.holds.began == c.holds.lifts {
+		h.until = c.now().Add(max(asked, c.delay(h.failures)))
+	}
+	if session == "" {
+		c.holds.all = h
+	} else {
+		if c.holds.sessions == nil {
+			c.holds.sessions = make(map[string]hold)
+		}
+		c.holds.sessions[session] = h
+	}
+	c.mu.Unlock()
+	c.waiting(err)
+	return session != "" // others may go on
+}

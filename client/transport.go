@@ -1,0 +1,175 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-im/tidemark/client/readsync"
+)
+
+// maxAnswer bounds an answer: a page of 500 messages of 64 KiB each.
+const maxAnswer = 40 << 20
+
+// reply is an answer to a request.
+type reply struct {
+	status int
+	body   []byte
+	wait   time.Duration // that the server asked for, zero for none
+}
+
+// problem is the body of a refusal.
+type problem struct {
+	Code       string `json:"code"`
+	Detail     string `json:"detail"`
+	ReplacedBy string `json:"replacedBy"`
+}
+
+// RefusedError is a refusal of the server.
+type RefusedError struct {
+	Status int    // of HTTP
+	Code   string // stable; empty when it was another machine that refused
+	Detail string // for people
+	// ReplacedBy is the session in the place of one that was merged away.
+	ReplacedBy string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the server refused: %d %s: %s", e.Status, e.Code, e.Detail)
+}
+
+// errUnsent is a failure before anything was sent.
+var errUnsent = errors.New("not sent")
+
+// request sends a request with a token that the server has told to be of the namespace.
+func (c *Client) request(ctx context.Context, method, path string, body any) (reply, error) {
+	token, err := c.authorize(ctx)
+	if err != nil {
+		return reply{}, fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	r, err := c.exchange(ctx, token, method, path, body)
+	if err == nil && r.status == http.StatusUnauthorized {
+		c.auth.refuse(token)
+	}
+	return r, err
+}
+
+// exchange sends a request with a token.
+func (c *Client) exchange(
+	ctx context.Context, token, method, path string, body any,
+) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
+	defer cancel()
+	var sent atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaderField: func(string, []string) { sent.Store(true) },
+		WroteHeaders:     func() { sent.Store(true) },
+	})
+	req, err := c.newRequest(traced, token, method, path, body)
+	if err != nil {
+		return reply{}, fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	resp, err := c.opts.HTTP.Do(req)
+	if err != nil {
+		if !sent.Load() {
+			err = fmt.Errorf("%w: %w", errUnsent, err)
+		}
+		return reply{}, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	return reply{resp.StatusCode, data, retryAfter(resp.Header)}, err
+}
+
+func (c *Client) newRequest(
+	ctx context.Context, token, method, path string, body any,
+) (*http.Request, error) {
+	var data io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		data = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, data)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// get reads a JSON answer into out; refusals are RefusedError.
+func (c *Client) get(ctx context.Context, path string, out any) error {
+	r, err := c.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	return r.decode(path, out)
+}
+
+func (r *reply) decode(path string, out any) error {
+	if r.status != http.StatusOK {
+		p := r.problem()
+		return fmt.Errorf("GET %s: %w", path, &RefusedError{
+			Status: r.status, Code: p.Code, Detail: p.Detail, ReplacedBy: p.ReplacedBy,
+		})
+	}
+	if err := json.Unmarshal(r.body, out); err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	return nil
+}
+
+func (r *reply) problem() problem {
+	var p problem
+	if json.Unmarshal(r.body, &p) != nil {
+		return problem{} // a page of somebody else
+	}
+	return p
+}
+
+// settlement reads an answer to an operation.
+func (r *reply) settlement() readsync.Answer {
+	var body struct {
+		Code string `json:"code"`
+		wireState
+	}
+	a := readsync.Answer{Status: r.status}
+	if json.Unmarshal(r.body, &body) != nil {
+		return a
+	}
+	a.Code = body.Code
+	if s, told := body.state(); told {
+		a.State = &s
+	}
+	return a
+}
+
+// retryAfter reads how many seconds the server wants to be left alone, at most an hour.
+func retryAfter(h http.Header) time.Duration {
+	n, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(time.Duration(n)*time.Second, time.Hour)
+}
+
+// sessionPath is the path of a session, with the rest below it.
+func sessionPath(id, rest string) string {
+	return "/api/sessions/" + url.PathEscape(id) + rest
+}
