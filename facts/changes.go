@@ -61,8 +61,8 @@ func (c *Changes) empty() bool {
 		len(c.Writers)+len(c.NewMessages)+len(c.Messages)+len(c.Mentions)+len(c.Unmentions)+
 		len(c.Targets)+len(c.NewEveryone)+len(c.GoneEveryone)+len(c.Blocks)+len(c.Operations)+
 		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.Erased)+len(c.GoneStates)+
-		len(c.Tasks)+len(c.Sessions)+len(c.Renamed)+len(c.Activities)+len(c.ActivityTargets)+len(c.ClearedActivities)+
-		len(c.Conversations)+len(c.Outbox) == 0 &&
+		len(c.Sessions)+len(c.Renamed)+len(c.Tasks)+len(c.Activities)+len(c.ActivityTargets)+
+		len(c.ClearedActivities)+len(c.Conversations)+len(c.Outbox) == 0 &&
 		c.ForgetReceiptsBefore == 0
 }
 

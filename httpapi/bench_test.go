@@ -54,7 +54,7 @@ func BenchmarkListUnread(b *testing.B) {
 		r := request(server.URL)
 		b.ReportAllocs()
 		for b.Loop() {
-			resp, err := server.Client().Do(r)
+			resp, err := server.Client().Do(r) //nolint:bodyclose // closeAll does
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -252,7 +252,7 @@ func listMessages(c *call, p *messageListParams, _ *none) (MessageList, error) {
 	if c.trusted() {
 		viewer = p.Member
 	}
-	return p.logPage.list(c, p.S, viewer)
+	return p.list(c, p.S, viewer)
 }
 
 // logPage says which part of a scope's log is asked for.

@@ -98,7 +98,7 @@ func (s *Server) addSessionLog() {
 		if err != nil {
 			return MessageList{}, err
 		}
-		return p.logPage.list(c, scope, owner)
+		return p.list(c, scope, owner)
 	})
 	add(s, route{
 		method: http.MethodPost, path: sessionPath + "/import", id: "importSession", tag: tag,

@@ -238,7 +238,7 @@ func TestUnreadTruthTable(t *testing.T) {
 			"active": active, "thinking": thinking, "pendingInput": input,
 			"pendingPermission": permission,
 		})
-		want := manual || newer && !(active && thinking)
+		want := manual || newer && (!active || !thinking)
 		s := d.session(id)
 		s.is(t, want, "unread")
 		s.is(t, input, "pendingInput")

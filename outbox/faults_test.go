@@ -267,7 +267,7 @@ func ride(t *testing.T, seed uint64) {
 				want[string(a)] = append(want[string(a)], uint64(last))
 			}
 			b.Poke(1)
-			pass(time.Duration(plan.IntN(2000)) * time.Millisecond)
+			pass(time.Duration(plan.IntN(10_000)) * time.Millisecond)
 		}
 		s.mu.Lock()
 		s.calm = true

@@ -14,7 +14,7 @@ import (
 
 type conformanceCommand struct {
 	URL   string `help:"Where the server is." placeholder:"URL" required:""`
-	Token string `help:"A token of a member whom the server knows; its workspace keeps what the cases make." placeholder:"TOKEN" required:""`
+	Token string `help:"A member's token; its workspace keeps what cases make." placeholder:"TOKEN" required:""`
 	Only  string `help:"Run the cases whose ids match." placeholder:"REGEXP"`
 	JSON  bool   `help:"Print the results as JSON."`
 }

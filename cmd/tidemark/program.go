@@ -42,7 +42,7 @@ type commands struct {
 	Token       tokenCommand       `cmd:"" help:"Sign a token and print it."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database to the schema of this version."`
 	Backup      backupCommand      `cmd:"" help:"Copy the database, which may be in use, to a new file."`
-	Bench       benchCommand       `cmd:"" help:"Measure this program, alone and against others, and print a report."`
+	Bench       benchCommand       `cmd:"" help:"Measure this program, alone and against others."`
 	Conformance conformanceCommand `cmd:"" help:"Run the language-neutral cases against any server."`
 	Doctor      doctorCommand      `cmd:"" help:"Look at configuration, clock, disk, limits and database."`
 	Version     versionCommand     `cmd:"" help:"Say what this is."`

@@ -8,7 +8,8 @@ import (
 )
 
 const scopeColumns = `s.scope, s.id, s.type, s.name, s.parent, p.id, s.root_message, s.history,
-  s.archived, s.tags, s.active, s.thinking, s.pending_input, s.pending_permission, s.latest_seq, s.head_revision, s.floor_revision,
+  s.archived, s.tags, s.active, s.thinking, s.pending_input, s.pending_permission,
+  s.latest_seq, s.head_revision, s.floor_revision,
   s.latest_activity_seq, s.signal_head, s.last_lsn, s.latest_id, s.latest_at,
   s.last_activity_at, s.replies, s.floor_seq, s.roster_generation, s.owner, s.created_at`
 
@@ -93,7 +94,8 @@ func bindScope(args []any, s *facts.ScopeRow) []any {
 	return append(args, number(i.Key), number(workspaceOf(i.Key)), id(i.ID), number(i.Type), i.Name,
 		number(i.Parent), optional(i.RootMessage), number(i.History), flag(i.Archived),
 		packTags(i.Tags), flag(i.Active), flag(i.Thinking), flag(i.PendingInput),
-		flag(i.PendingPermission), number(s.Owner), number(k.LatestSeq), number(k.Head), number(k.Floor), number(s.FloorSeq), number(k.LatestActivity),
+		flag(i.PendingPermission), number(s.Owner), number(k.LatestSeq), number(k.Head),
+		number(k.Floor), number(s.FloorSeq), number(k.LatestActivity),
 		number(k.SignalHead), number(s.RosterGeneration), number(k.LastLSN),
 		optional(k.Latest.ID), number(k.Latest.At), number(k.LastActivityAt), number(k.Replies),
 		number(s.CreatedAt))
