@@ -84,6 +84,11 @@ func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Whoever sends a post again sends its local id too: the message is looked up before its operation
+	// id is, which a group that is not careful knows of loaded messages only.
+	if _, err := g.localMessage(ctx, scope.Info.Key, o.LocalID); err != nil {
+		return nil, err
+	}
 	d := draft{author: author.Key, op: OpKey{w.Key, author.Key, o.OpID}, digest: o.sum}
 	if r, found, err := g.repeated(ctx, d.op, d.digest, w, g.careful > 0); found || err != nil {
 		return r, err

@@ -18,6 +18,12 @@ import (
 func testRepeatedAfterAWhile(t *testing.T, r *rig, _ *faulty) {
 	r.channel(t)
 	ctx := t.Context()
+	local := plain("local", "x")
+	local.MessageID, local.LocalID = "", "of the device"
+	first, err := r.lane.Post(ctx, testWorkspace, local)
+	if err != nil {
+		t.Fatal(err)
+	}
 	idle := func(part string) {
 		t.Helper()
 		for i := range 80 {
@@ -27,6 +33,15 @@ func testRepeatedAfterAWhile(t *testing.T, r *rig, _ *faulty) {
 		}
 	}
 	idle("a")
+	again, err := r.lane.Post(ctx, testWorkspace, local)
+	if err != nil || !again.Duplicate || again.MessageID != first.MessageID {
+		t.Fatalf("a local id once more: %+v, %v", again, err)
+	}
+	idle("l")
+	local.OpID = "another"
+	if _, err := r.lane.Post(ctx, testWorkspace, local); !errors.Is(err, facts.ErrMismatch) {
+		t.Fatalf("a local id in another operation: %v", err)
+	}
 	b := r.lane.NewBatch(testWorkspace)
 	b.Post(plain("new1", "x"))
 	b.Post(plain("a3", "x"))

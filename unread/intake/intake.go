@@ -165,7 +165,7 @@ func (f *Intake) Tell(id readstate.WorkspaceID, events ...Event) error {
 	return nil
 }
 
-// Settle waits until no event of the workspace waits any more. It is for programs that come to
+// Settle waits until no event of the workspace waits any more, and no worker reads for one. It is for programs that come to
 // rest, and for tests; a store that does not answer makes it wait for ctx.
 func (f *Intake) Settle(ctx context.Context, id readstate.WorkspaceID) error {
 	s, err := f.space(id)
@@ -174,9 +174,9 @@ func (f *Intake) Settle(ctx context.Context, id readstate.WorkspaceID) error {
 	}
 	for {
 		s.mu.Lock()
-		waiting, idle := s.waiting, s.idle
+		jobs, idle := s.jobs, s.idle
 		s.mu.Unlock()
-		if waiting == 0 {
+		if jobs == 0 {
 			return nil
 		}
 		select {

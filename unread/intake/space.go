@@ -23,6 +23,7 @@ type space struct {
 	swept   int             // scopes after the last sweep
 	busy    map[*scope]bool // those of which events wait
 	waiting int             // events of all scopes that wait
+	jobs    int             // scopes that a worker has, or will have
 	told    uint64          // events
 	at      uint64          // of the event being taken in, by told
 	// epochs is when memberships began while events waited: a thread's membership that was told
@@ -30,7 +31,7 @@ type space struct {
 	epochs map[snapshot.Key]uint64
 	// hidden rows may not be seen any more; the events that say so wait.
 	hidden map[snapshot.Key]int
-	idle   chan struct{}
+	idle   chan struct{} // closed when nothing waits and no worker has a scope
 }
 
 // rosterState says how much a scope knows of its roster.
@@ -160,14 +161,24 @@ func (s *space) wait(sc *scope, next told) bool {
 			return false
 		}
 		sc.queued = true
+		if s.jobs++; s.jobs == 1 {
+			s.idle = make(chan struct{})
+		}
 	}
 	sc.pending = append(sc.pending, next)
 	s.busy[sc] = true
 	s.intake.queued.Add(1)
-	if s.waiting++; s.waiting == 1 {
-		s.idle = make(chan struct{})
-	}
+	s.waiting++
 	return true
+}
+
+// worked notes that a worker is done with a scope. A scope whose events wait has a job, so that
+// nothing waits any more when the last one ends.
+func (s *space) worked(sc *scope) {
+	sc.queued = false
+	if s.jobs--; s.jobs == 0 {
+		close(s.idle)
+	}
 }
 
 // safety reports an event that must not be dropped, since it ends somebody's access. There is at

@@ -42,7 +42,7 @@ func (s *space) serve(sc *scope) error {
 		s.mu.Lock()
 		s.drain(sc)
 		if len(sc.pending) == 0 {
-			sc.queued = false
+			s.worked(sc)
 			s.mu.Unlock()
 			return nil
 		}
@@ -140,7 +140,6 @@ func (s *space) taken(sc *scope, n int) {
 	sc.waiters = nil
 	s.intake.queued.Add(-int64(n))
 	if s.waiting -= n; s.waiting == 0 {
-		close(s.idle)
 		clear(s.epochs) // whatever is told from now on is later
 	}
 }
