@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 )
@@ -14,10 +13,6 @@ const (
 	readBackFirst = 10 * time.Millisecond
 	readBackMost  = time.Second
 )
-
-// closingTurns is how often everybody else who is ready gets a turn before a group closes. It
-// costs nothing where nobody is.
-const closingTurns = 3
 
 // durable is implemented by operations that keep progress from one group to the next; the lane
 // calls it once their last batch is durable.
@@ -31,6 +26,8 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 	g.clock = started.UnixMilli()
 	g.careful = max(0, g.careful-1)
 	l.cause = nil
+	l.crowd.open()
+	l.crowd.came(backlog)
 	backlog = l.join(backlog)
 	var ran []*request
 	rows := 0
@@ -52,7 +49,7 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 			backlog, rows = slices.Concat(batch[did:], backlog), l.cfg.GroupRows
 		}
 		if len(backlog) == 0 && l.cfg.Now().Sub(started) < l.cfg.GroupWait {
-			backlog = l.more()
+			backlog = l.more(started)
 		}
 	}
 	switch l.finish(ctx, ran) {
@@ -60,36 +57,6 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 		return append(l.hand(ran), backlog...)
 	case groupBroken:
 		return append(l.runAgain(ctx, ran), backlog...)
-	}
-	return backlog
-}
-
-// more returns what waits. Before the group closes, whoever is ready to run may: those whom the
-// last commit has answered often have more to ask, and one commit for all of them is cheaper than
-// two.
-func (l *Lane) more() []*request {
-	for turn := 0; ; turn++ {
-		select {
-		case batch := <-l.queue:
-			return batch
-		default:
-		}
-		if turn == closingTurns {
-			return nil
-		}
-		runtime.Gosched()
-	}
-}
-
-// join adds what has come in the meantime, so that nobody waits for all of somebody's long work.
-func (l *Lane) join(backlog []*request) []*request {
-	for len(backlog) < l.cfg.GroupRows {
-		select {
-		case batch := <-l.queue:
-			backlog = append(backlog, batch...)
-		default:
-			return backlog
-		}
 	}
 	return backlog
 }
@@ -309,6 +276,7 @@ func (l *Lane) hand(ran []*request) []*request {
 	}
 	a := applied{commits: g.commits(), requests: done}
 	g.committed()
+	l.crowd.answered(done, len(l.queue))
 	l.applies <- a
 	return again
 }

@@ -79,6 +79,7 @@ type Lane struct {
 	wg      sync.WaitGroup
 	full    atomic.Uint64 // callers who found the queue full
 	group   *group        // owned by the committing goroutine, like
+	crowd   crowd         // who is expected soon, and
 	cause   error         // why the last group broke
 }
 
@@ -89,6 +90,7 @@ type request struct {
 	workspace readstate.WorkspaceID
 	op        operation
 	after     *request // of a chained batch: what must have succeeded before
+	last      bool     // of what its caller waits for
 	result    any
 	err       error
 	done      chan struct{}
@@ -177,6 +179,7 @@ func (l *Lane) submit(
 			requests[i].after = requests[i-1]
 		}
 	}
+	requests[len(ops)-1].last = true
 	select {
 	case <-l.stop:
 		return nil, ErrClosed
