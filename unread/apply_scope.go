@@ -189,7 +189,7 @@ func governs(r *readstate.Row) rule {
 }
 
 func (st *state) miss(m int32, key readstate.ScopeKey) {
-	st.members.At(m).complete.Store(false)
+	st.members.At(m).set(complete, false)
 	st.missing = append(st.missing, missing{member: st.memberID(m), scope: key})
 }
 
@@ -210,7 +210,7 @@ func (st *state) applyBlock(ev *readstate.BlockEvent) {
 			st.markVisible(e, nobody) // told once the rows are back
 		}
 		st.dropRows(m)
-		mb.complete.Store(false)
+		mb.set(complete, false)
 		st.stale = append(st.stale, st.memberID(m))
 		return
 	}
@@ -230,7 +230,7 @@ func (st *state) applyPrincipal(info *readstate.MemberInfo) {
 		st.setMember(m, info)
 		return
 	}
-	if old := st.memberNamed(info.ID); old != none && st.members.At(old).erased.Load() {
+	if old := st.memberNamed(info.ID); old != none && st.members.At(old).is(erased) {
 		st.dropMember(old) // its id is somebody else's from now on
 		st.retaken = append(st.retaken, info.ID)
 	}

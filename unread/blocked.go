@@ -60,7 +60,7 @@ func (st *state) block(m int32, other readstate.MemberKey) {
 	}
 	b.by[m] = slices.Insert(b.by[m], i, other)
 	b.blockers[other] = append(b.blockers[other], m)
-	mb.blocks = true
+	mb.set(blocks, true)
 }
 
 func (st *state) unblock(m int32, other readstate.MemberKey) {
@@ -71,7 +71,7 @@ func (st *state) unblock(m int32, other readstate.MemberKey) {
 	}
 	if b.by[m] = slices.Delete(b.by[m], i, i+1); len(b.by[m]) == 0 {
 		delete(b.by, m)
-		st.members.At(m).blocks = false
+		st.members.At(m).set(blocks, false)
 	}
 	rest := slices.DeleteFunc(b.blockers[other], func(x int32) bool { return x == m })
 	if len(rest) == 0 {
@@ -82,7 +82,7 @@ func (st *state) unblock(m int32, other readstate.MemberKey) {
 }
 
 func (st *state) blocks(m int32, other readstate.MemberKey) bool {
-	if !st.members.At(m).blocks {
+	if !st.members.At(m).is(blocks) {
 		return false
 	}
 	_, found := slices.BinarySearch(st.blocked.by[m], other)
@@ -176,7 +176,7 @@ func (w *blockedWriter) everyoneAbove(
 func (st *state) blockedTerms(e int32, base readstate.Revision) []readstate.Pair {
 	m, s := st.rows.member(e), st.rows.scope(e)
 	mb, sc := st.members.At(m), st.scopes.At(s)
-	if !mb.blocks || !sc.blocked {
+	if !mb.is(blocks) || !sc.blocked {
 		return nil
 	}
 	writers, by := st.blocked.writers[s], st.blocked.by[m]

@@ -133,7 +133,7 @@ func (st *state) fold(m int32, now int64) (badge readstate.Badge, err error) {
 	if mb.overdue(now) {
 		return badge, errOverdue
 	}
-	candidates, clean := mb.candidate.Load(), true
+	candidates, clean := candidatesOf(m), true
 	for e := range st.considered(m) {
 		st.checks.add(m, 1)
 		v, err := st.evaluate(e, now)
@@ -143,7 +143,7 @@ func (st *state) fold(m int32, now int64) (badge readstate.Badge, err error) {
 		clean = clean && v.presented.Shown && st.listOf(e) == candidates
 		badge.Add(v.presented)
 	}
-	mb.tidied(clean)
+	mb.set(untidy, !clean)
 	return badge, nil
 }
 

@@ -61,7 +61,7 @@ func (g *glimpse) member(id readstate.MemberID) (int32, *member) {
 	}
 	mb := g.st.members.At(m)
 	until := mb.nextUntil.Load()
-	if mb.erased.Load() || until != 0 && until <= g.r.now() {
+	if mb.is(erased) || until != 0 && until <= g.r.now() {
 		return none, nil
 	}
 	mb.use()
@@ -74,9 +74,9 @@ func (g *glimpse) hasUnread(id readstate.MemberID) (unread bool, result outcome)
 	if m == none {
 		return false, unable
 	}
-	e := atomic.LoadInt32(&g.st.lists.At(mb.candidate.Load()).head)
+	e := atomic.LoadInt32(&mb.first)
 	if e == none {
-		if mb.complete.Load() && g.st.batched.Load() == 0 {
+		if mb.is(complete) && g.st.batched.Load() == 0 {
 			return false, answered
 		}
 		return false, unable
@@ -93,7 +93,7 @@ func (g *glimpse) hasUnread(id readstate.MemberID) (unread bool, result outcome)
 // counts is state.counts for a member with plain rows only.
 func (g *glimpse) counts(id readstate.MemberID, dst []Count) ([]Count, outcome) {
 	m, mb := g.member(id)
-	if m == none || !mb.complete.Load() {
+	if m == none || !mb.is(complete) {
 		return dst, unable
 	}
 	x := mb.run()

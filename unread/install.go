@@ -49,7 +49,7 @@ func (r *Runtime) install(ws *workspace, j *job, page readstate.Page) {
 		r.again(ws, j)
 		j.announce()
 	} else {
-		ws.st.members.At(m).complete.Store(true)
+		ws.st.members.At(m).set(complete, true)
 		ws.st.noted = append(ws.st.noted, ws.st.watchers(m)...)
 		r.endJob(ws, j, nil)
 	}
@@ -229,8 +229,8 @@ func (r *Runtime) evict(ws *workspace, kept int32) {
 		if !st.members.InUse(m) || m == kept || st.connected[m] != nil {
 			continue
 		}
-		if mb.reads.Load()&readUsed != 0 {
-			mb.reads.And(^uint32(readUsed))
+		if mb.is(used) {
+			mb.set(used, false)
 			continue
 		}
 		if ws.jobs[st.memberID(m)] != nil {

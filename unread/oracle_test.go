@@ -24,7 +24,7 @@ func (o *oracle) member(st *state, m int32, now int64) error {
 		want := o.world.Values(id, s)
 		e := st.entryOf(m, st.scopeByKey[scopeKey(s)])
 		if e == none {
-			if row, _ := o.world.Row(id, s); mb.complete.Load() && row.Joined {
+			if row, _ := o.world.Row(id, s); mb.is(complete) && row.Joined {
 				return fmt.Errorf("%s in %s: complete, and the row is missing: %v", id, s, want)
 			}
 			continue
@@ -170,22 +170,22 @@ func (st *state) sound() error {
 // soundLists returns the list that each row was found on.
 func (st *state) soundLists() (map[int32]int32, error) {
 	places := map[int32]int32{}
-	for i := int32(1); i < st.lists.Top(); i++ {
-		if !st.lists.InUse(i) {
+	for l := 1 - st.members.Top(); l < st.lists.Top(); l++ {
+		if l == none || l > 0 && !st.lists.InUse(l) || l < 0 && !st.members.InUse(-l) {
 			continue
 		}
 		n, prev := int32(0), none
-		for e := st.lists.At(i).head; e != none; e = st.rows.links.At(e).next {
-			if at := st.rows.links.At(e).prev; st.listOf(e) != i || at != prev || places[e] != none {
+		for e := *st.head(l); e != none; e = st.rows.links.At(e).next {
+			if at := st.rows.links.At(e).prev; st.listOf(e) != l || at != prev || places[e] != none {
 				return nil, fmt.Errorf("row %d says list %d after %d, found on %d after %d",
-					e, st.listOf(e), at, i, prev)
+					e, st.listOf(e), at, l, prev)
 			}
-			places[e] = i
+			places[e] = l
 			n++
 			prev = e
 		}
-		if n != st.lists.At(i).n {
-			return nil, fmt.Errorf("list %d has %d rows and says %d", i, n, st.lists.At(i).n)
+		if l > 0 && n != st.lists.At(l).n {
+			return nil, fmt.Errorf("list %d has %d rows and says %d", l, n, st.lists.At(l).n)
 		}
 	}
 	for _, l := range st.batches {

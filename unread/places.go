@@ -27,6 +27,19 @@ const (
 // rows come to rest, and batches not yet worked off.
 const generations = 16
 
+// Lists have numbers. Those of scopes lie in a slab; a member's candidates are the negative number of
+// the member, whose slot has the head.
+
+func candidatesOf(m int32) int32 { return -m }
+
+// head is where the first row of a list stands.
+func (st *state) head(l int32) *int32 {
+	if l < 0 {
+		return &st.members.At(-l).first
+	}
+	return &st.lists.At(l).head
+}
+
 // listOf finds the list that a row is on; none for a hidden row.
 func (st *state) listOf(e int32) int32 {
 	h := st.rows.hotAt(e)
@@ -35,7 +48,7 @@ func (st *state) listOf(e int32) int32 {
 		return none
 	}
 	if at == candidate {
-		return st.members.At(st.rows.member(e)).candidate.Load()
+		return candidatesOf(st.rows.member(e))
 	}
 	s := st.rows.scope(e)
 	l := st.scopes.At(s).waiting(at)
@@ -68,36 +81,44 @@ func (st *state) batch(s int32, at spot, gen uint8) int32 {
 }
 
 func (st *state) push(l, e int32) {
-	head := st.lists.At(l)
-	*st.rows.links.At(e) = link{next: head.head}
-	if head.head != none {
-		st.rows.links.At(head.head).prev = e
+	head, at, gen := st.head(l), candidate, uint8(0)
+	if l > 0 {
+		x := st.lists.At(l)
+		x.n++
+		at, gen = x.spot, x.gen
 	}
-	st.rows.hot.At(e).place(head.spot, head.gen)
-	atomic.StoreInt32(&head.head, e)
-	head.n++
+	*st.rows.links.At(e) = link{next: *head}
+	if *head != none {
+		st.rows.links.At(*head).prev = e
+	}
+	st.rows.hot.At(e).place(at, gen)
+	atomic.StoreInt32(head, e)
 }
 
 func (st *state) unlist(e int32) {
-	at := st.listOf(e)
-	if at == none {
+	l := st.listOf(e)
+	if l == none {
 		return
 	}
-	l, x := st.lists.At(at), *st.rows.links.At(e)
+	x := *st.rows.links.At(e)
 	if x.prev != none {
 		st.rows.links.At(x.prev).next = x.next
 	} else {
-		atomic.StoreInt32(&l.head, x.next)
+		atomic.StoreInt32(st.head(l), x.next)
 	}
 	if x.next != none {
 		st.rows.links.At(x.next).prev = x.prev
 	}
 	*st.rows.links.At(e) = link{}
 	st.rows.hot.At(e).place(hidden, 0)
-	if l.n--; l.n == 0 {
-		if i := slices.Index(st.batches, at); i >= 0 {
+	if l < 0 {
+		return
+	}
+	left := st.lists.At(l)
+	if left.n--; left.n == 0 {
+		if i := slices.Index(st.batches, l); i >= 0 {
 			st.setBatches(slices.Delete(st.batches, i, i+1))
-			st.lists.Drop(at)
+			st.lists.Drop(l)
 		}
 	}
 }
@@ -114,7 +135,7 @@ func (st *state) move(e, l int32) {
 
 // fire makes a row a candidate.
 func (st *state) fire(e int32) {
-	st.move(e, st.members.At(st.rows.member(e)).candidate.Load())
+	st.move(e, candidatesOf(st.rows.member(e)))
 }
 
 // fireWaiting makes a row a candidate unless it is hidden.
@@ -226,8 +247,7 @@ func (st *state) awaiting(m int32) iter.Seq[int32] {
 // considered yields every row of the member that may be unread.
 func (st *state) considered(m int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		head := st.lists.At(st.members.At(m).candidate.Load()).head
-		for e := head; e != none; e = st.rows.links.At(e).next {
+		for e := st.members.At(m).first; e != none; e = st.rows.links.At(e).next {
 			if !yield(e) {
 				return
 			}
@@ -312,9 +332,9 @@ func (st *state) total(m int32) (readstate.Badge, error) {
 // check evaluates candidates: all of them, where badge wants their sum, else up to the first
 // unread one.
 func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
-	candidates := st.members.At(m).candidate.Load()
+	mb := st.members.At(m)
 	var next int32
-	for e := st.lists.At(candidates).head; e != none; e = next {
+	for e := mb.first; e != none; e = next {
 		next = st.rows.links.At(e).next
 		st.checks.add(m, 1)
 		v, err := st.evaluate(e, st.now)
@@ -329,5 +349,5 @@ func (st *state) check(m int32, badge *readstate.Badge) (bool, error) {
 			badge.Add(v.presented)
 		}
 	}
-	return st.lists.At(candidates).n > 0, nil
+	return mb.first != none, nil
 }

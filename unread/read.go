@@ -12,7 +12,7 @@ import (
 // need says how much of a member a read wants loaded.
 type need func(st *state, m int32) bool
 
-func whole(st *state, m int32) bool { return st.members.At(m).complete.Load() }
+func whole(st *state, m int32) bool { return st.members.At(m).is(complete) }
 
 // view runs fn on the member's memory once it suffices, under the shared lock: fn must change
 // nothing. A cold member is loaded, for which view waits up to HydrateWait or the context's end;
@@ -78,7 +78,7 @@ func (r *Runtime) tryView(
 		return false, nil
 	}
 	mb := st.members.At(m)
-	if mb.erased.Load() {
+	if mb.is(erased) {
 		ws.mu.RUnlock()
 		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
 	}
@@ -86,7 +86,7 @@ func (r *Runtime) tryView(
 	untidy, err := func() (bool, error) {
 		defer ws.mu.RUnlock() // whatever happens to a caller's function
 		err := fn(st, m, max(st.now, r.now()))
-		return mb.untidy(), err
+		return mb.is(untidy), err
 	}()
 	if errors.Is(err, errOverdue) {
 		return r.dueView(ws, member, enough, fn)
@@ -116,7 +116,7 @@ func (r *Runtime) tidy(ws *workspace, member readstate.MemberID) {
 	if m == none || ws.dropped {
 		return
 	}
-	ws.st.members.At(m).tidied(true)
+	ws.st.members.At(m).set(untidy, false)
 	if _, err := ws.st.total(m); err != nil {
 		r.alarm(ws)
 	}
@@ -138,7 +138,7 @@ func (r *Runtime) dueView(
 	if m == none || ws.dropped || !enough(st, m) {
 		return false, nil
 	}
-	if st.members.At(m).erased.Load() {
+	if st.members.At(m).is(erased) {
 		return true, fmt.Errorf("member %s: %w", member, ErrNoMember)
 	}
 	_, err := st.total(m)
@@ -262,8 +262,8 @@ func (st *state) summary(m int32) (Summary, error) {
 func (st *state) summarize(m int32, badge readstate.Badge) Summary {
 	mb := st.members.At(m)
 	return Summary{
-		HasUnread: badge.Conversations > 0, Badge: badge, Display: readstate.BadgeDisplay(mb.badge.Load()),
-		Complete: mb.complete.Load(), State: st.stateOfMember(m), LSN: st.lsn,
+		HasUnread: badge.Conversations > 0, Badge: badge, Display: mb.badge(),
+		Complete: mb.is(complete), State: st.stateOfMember(m), LSN: st.lsn,
 	}
 }
 
@@ -296,7 +296,7 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 	m := ws.st.memberNamed(member)
 	if m != none {
 		mb := ws.st.members.At(m)
-		if mb.erased.Load() {
+		if mb.is(erased) {
 			r.metrics.suppressed.Add(1)
 			return false, Unavailable
 		}
@@ -308,7 +308,7 @@ func (r *Runtime) HasUnread(id readstate.WorkspaceID, member readstate.MemberID)
 			return false, Unavailable
 		case unread:
 			return true, ws.st.stateOfMember(m)
-		case mb.complete.Load():
+		case mb.is(complete):
 			return false, ws.st.stateOfMember(m)
 		}
 	}
@@ -329,11 +329,11 @@ func (r *Runtime) firstCandidate(ws *workspace, member readstate.MemberID) bool 
 	defer ws.mu.RUnlock()
 	st := ws.st
 	m := st.memberNamed(member)
-	if m == none || st.members.At(m).erased.Load() {
+	if m == none || st.members.At(m).is(erased) {
 		return false
 	}
 	st.members.At(m).use()
-	e := st.lists.At(st.members.At(m).candidate.Load()).head
+	e := st.members.At(m).first
 	if e == none {
 		return false
 	}
@@ -348,11 +348,11 @@ func (r *Runtime) dot(ws *workspace, member readstate.MemberID) (dot bool, state
 	defer ws.mu.RUnlock()
 	st := ws.st
 	m := st.memberNamed(member)
-	if m == none || ws.dropped || st.members.At(m).erased.Load() {
+	if m == none || ws.dropped || st.members.At(m).is(erased) {
 		return false, ""
 	}
 	dot, err := st.dot(m, max(st.now, r.now()))
-	if err != nil || !dot && !st.members.At(m).complete.Load() {
+	if err != nil || !dot && !st.members.At(m).is(complete) {
 		return false, ""
 	}
 	return dot, st.stateOfMember(m)
@@ -383,7 +383,7 @@ func (r *Runtime) Visible(
 		return false, false
 	}
 	mb := ws.st.members.At(m)
-	if mb.erased.Load() {
+	if mb.is(erased) {
 		return false, true
 	}
 	e := none
@@ -391,7 +391,7 @@ func (r *Runtime) Visible(
 		e = ws.st.entryOf(m, s)
 	}
 	if e == none {
-		return false, mb.complete.Load()
+		return false, mb.is(complete)
 	}
 	return ws.st.visible(e), true
 }

@@ -121,9 +121,9 @@ func TestErasedIDTakenWhileAPageIsRead(t *testing.T) {
 		}
 		st := d.space().st
 		m := st.memberNamed("B")
-		if mb := st.members.At(m); mb.key != newKey || !mb.complete.Load() || mb.n.Load() != 2 {
+		if mb := st.members.At(m); mb.key != newKey || !mb.is(complete) || mb.n.Load() != 2 {
 			t.Errorf("loaded %t: key %d, complete %t, %d rows",
-				loaded, mb.key, mb.complete.Load(), mb.n.Load())
+				loaded, mb.key, mb.is(complete), mb.n.Load())
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (st *state) relocate(from, to int32) {
 		if x.prev != none {
 			r.links.At(x.prev).next = to
 		} else {
-			st.lists.At(l).head = to
+			atomic.StoreInt32(st.head(l), to)
 		}
 		if x.next != none {
 			r.links.At(x.next).prev = to

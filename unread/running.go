@@ -59,7 +59,7 @@ func (st *state) sum(m int32, now int64) (readstate.Badge, error) {
 // begin adds everything up.
 func (st *state) begin(m int32, a *running, now int64) error {
 	a.badge, a.shown = readstate.Badge{}, map[int32]readstate.Presented{}
-	candidates, clean := st.members.At(m).candidate.Load(), true
+	candidates, clean := candidatesOf(m), true
 	for e := range st.considered(m) {
 		if err := st.replace(e, st.rows.scope(e), a, now); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (st *state) begin(m int32, a *running, now int64) error {
 		clean = clean && st.listOf(e) == candidates && a.shown[st.rows.scope(e)].Shown
 	}
 	a.known, a.changed = true, a.changed[:0]
-	st.members.At(m).tidied(clean)
+	st.members.At(m).set(untidy, !clean)
 	return nil
 }
 

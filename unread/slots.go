@@ -10,7 +10,8 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
-// member is a loaded member. It has no pointers.
+// member is a loaded member. It has no pointers, and takes one cache line: a dot is a look at the
+// line and at the member's id.
 type member struct {
 	key       readstate.MemberKey
 	memberLSN readstate.LSN
@@ -19,45 +20,54 @@ type member struct {
 	at        atomic.Int32  // the run of the member's rows
 	n         atomic.Int32
 	size      atomic.Int32
-	id        atomic.Int32  // in ids
-	candidate atomic.Int32  // list of rows that may be unread
-	reads     atomic.Uint32 // what reads left: readUsed and readUntidy
-	badge     atomic.Uint32 // a readstate.BadgeDisplay
-	erased    atomic.Bool
-	complete  atomic.Bool
+	id        atomic.Int32 // in ids
+	first     int32        // of the rows that may be unread: the head of a list, stored atomically
+	flags     atomic.Uint32
 	name      slab.Ref
 	avatar    slab.Ref
-	agent     bool
-	active    bool
-	private   bool
-	blocks    bool // somebody
 }
 
 func (mb *member) run() run { return run{mb.at.Load(), mb.n.Load(), mb.size.Load()} }
 
+// flag is a bit of a member. Readers may set the first two without a lock.
+type flag uint32
+
 const (
-	// readUsed keeps the member from the next pass of the eviction hand, which clears it.
-	readUsed = 1 << iota
-	// readUntidy says that candidates were seen that are clean, or rows on batches.
-	readUntidy
+	// used keeps the member from the next pass of the eviction hand, which clears it.
+	used flag = 1 << iota
+	// untidy says that candidates were seen that are clean, or rows on batches.
+	untidy
+	erased
+	complete
+	agent
+	active
+	private
+	blocks // somebody
+
+	badgeShift = 24 // of a readstate.BadgeDisplay
 )
 
-func (mb *member) use() {
-	if mb.reads.Load()&readUsed == 0 {
-		mb.reads.Or(readUsed)
+func (mb *member) is(f flag) bool { return mb.flags.Load()&uint32(f) != 0 }
+
+// set writes only what changes: the line stays shared among readers.
+func (mb *member) set(f flag, on bool) {
+	switch {
+	case on && !mb.is(f):
+		mb.flags.Or(uint32(f))
+	case !on && mb.is(f):
+		mb.flags.And(^uint32(f))
 	}
 }
 
-func (mb *member) untidy() bool { return mb.reads.Load()&readUntidy != 0 }
+func (mb *member) use() { mb.set(used, true) }
 
-// tidied notes what a read saw.
-func (mb *member) tidied(clean bool) {
-	switch {
-	case clean && mb.untidy():
-		mb.reads.And(^uint32(readUntidy))
-	case !clean && !mb.untidy():
-		mb.reads.Or(readUntidy)
-	}
+func (mb *member) badge() readstate.BadgeDisplay {
+	return readstate.BadgeDisplay(mb.flags.Load() >> badgeShift)
+}
+
+func (mb *member) setBadge(b readstate.BadgeDisplay) {
+	mb.flags.And(1<<badgeShift - 1)
+	mb.flags.Or(uint32(b) << badgeShift)
 }
 
 // overdue reports that the end of some level has passed and was not looked at.
@@ -153,10 +163,10 @@ func (st *state) memberID(m int32) readstate.MemberID {
 func (st *state) memberInfo(m int32) readstate.MemberInfo {
 	mb := st.members.At(m)
 	return readstate.MemberInfo{
-		Key: mb.key, ID: st.memberID(m), Agent: mb.agent, Active: mb.active,
+		Key: mb.key, ID: st.memberID(m), Agent: mb.is(agent), Active: mb.is(active),
 		DisplayName: st.text.String(mb.name), Avatar: st.text.String(mb.avatar),
-		Badge: readstate.BadgeDisplay(mb.badge.Load()), Private: mb.private,
-		MemberLSN: mb.memberLSN, Erased: mb.erased.Load(),
+		Badge: mb.badge(), Private: mb.is(private),
+		MemberLSN: mb.memberLSN, Erased: mb.is(erased),
 	}
 }
 
@@ -165,10 +175,12 @@ func (st *state) setMember(m int32, info *readstate.MemberInfo) {
 	mb := st.members.At(m)
 	mb.name = st.text.Set(mb.name, info.DisplayName)
 	mb.avatar = st.text.Set(mb.avatar, info.Avatar)
-	mb.agent, mb.active, mb.private = info.Agent, info.Active, info.Private
+	mb.set(agent, info.Agent)
+	mb.set(active, info.Active)
+	mb.set(private, info.Private)
+	mb.set(erased, info.Erased)
+	mb.setBadge(info.Badge)
 	mb.memberLSN = info.MemberLSN
-	mb.badge.Store(uint32(info.Badge))
-	mb.erased.Store(info.Erased)
 }
 
 func (st *state) addMember(info readstate.MemberInfo, blocks []readstate.MemberKey) int32 {
@@ -176,7 +188,6 @@ func (st *state) addMember(info readstate.MemberInfo, blocks []readstate.MemberK
 	mb := st.members.At(m)
 	mb.key = info.Key
 	mb.id.Store(st.ids.put(string(info.ID)))
-	mb.candidate.Store(st.newList(list{spot: candidate}))
 	st.setMember(m, &info)
 	st.memberByKey[info.Key] = m
 	st.memberByID.add(string(info.ID), m)
@@ -199,7 +210,6 @@ func (st *state) dropMember(m int32) {
 	st.ids.drop(mb.id.Load())
 	st.text.Drop(mb.name)
 	st.text.Drop(mb.avatar)
-	st.lists.Drop(mb.candidate.Load())
 	st.members.Drop(m)
 }
 

@@ -57,12 +57,12 @@ type state struct {
 	checks    *tally               // candidate checks
 }
 
-// list is the head of a doubly linked list of rows. A waiter list that fires as a whole becomes
+// list is the head of a doubly linked list of rows that wait in a scope. A waiter list that fires as a whole becomes
 // a batch, and its scope gets a new one of the next generation: rows of the old one are pending.
 type list struct {
 	head  int32
 	n     int32
-	scope int32 // of a waiter list
+	scope int32
 	spot  spot
 	gen   uint8
 }
@@ -136,7 +136,7 @@ func (st *state) addEntry(m, s int32, row *readstate.MemberRow) int32 {
 	e := st.extend(m, s)
 	st.rows.store(e, &full{row: row.Row, writer: row.Writer, stateLSN: row.StateLSN})
 	st.scopes.At(s).entries++
-	st.push(st.members.At(m).candidate.Load(), e)
+	st.push(candidatesOf(m), e)
 	st.noteUntil(m, row.Row.Until)
 	st.watchEntry(m, e)
 	return e

@@ -129,7 +129,7 @@ func (c *copied) take(d Delta) {
 
 func (s *simulation) complete(id readstate.MemberID) bool {
 	m := s.ws.st.memberNamed(id)
-	return m != none && s.ws.st.members.At(m).complete.Load()
+	return m != none && s.ws.st.members.At(m).is(complete)
 }
 
 // snapshot pages through the member's rows.

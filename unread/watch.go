@@ -310,17 +310,17 @@ func (w *Watch) evaluate(to []Delta, t taken) []Delta {
 	r, ws := w.r, w.ws
 	ws.mu.RLock()
 	st, now := ws.st, max(ws.st.now, r.now())
-	var untidy []readstate.MemberID
+	var messy []readstate.MemberID
 	deltas, err := w.deltas(to, st, t, now, func(m int32) (Summary, error) {
 		s, err := st.peek(m, now)
-		if st.members.At(m).untidy() {
-			untidy = append(untidy, st.memberID(m))
+		if st.members.At(m).is(untidy) {
+			messy = append(messy, st.memberID(m))
 		}
 		return s, err
 	})
 	ws.mu.RUnlock()
 	if err == nil {
-		for _, id := range untidy {
+		for _, id := range messy {
 			r.tidy(ws, id)
 		}
 		return deltas
@@ -359,7 +359,7 @@ func (w *Watch) deltas(
 		if m != none {
 			e = st.entryOf(m, st.scopeByKey[c.scope])
 		}
-		if m == none || (e == none && !st.members.At(m).complete.Load()) {
+		if m == none || (e == none && !st.members.At(m).is(complete)) {
 			early = append(early, c)
 			continue
 		}
