@@ -177,7 +177,7 @@ func (r *Runtime) tryLock(ws *workspace) bool {
 
 func (r *Runtime) begin(ws *workspace) {
 	ws.seq.Add(1)
-	ws.st.now = max(ws.st.now, r.now())
+	ws.st.now = r.now()
 }
 
 // unlock releases the workspace, then wakes those whom the change concerns.
