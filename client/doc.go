@@ -9,15 +9,21 @@
 //	GET  /api/events                      the list and messages as they change (SSE, Last-Event-ID)
 //	GET  /api/sessions/{id}/messages      a window: latest, before, after
 //	PUT  /api/sessions/{id}/read-state    a read, or a manual mark
-//
 //	GET  /api/v1/workspaces/{ws}/events   scopes and messages as they change
 //	GET  /api/v1/workspaces/{ws}/unread   the scopes, where there is no stream
-//	GET  …/scopes/{s}/messages, PUT …/scopes/{s}/read-state
+//	     …/scopes/{s}/messages, read-state   as those of sessions
 //
 // REST answers and events may come in any order. What is said of a scope carries the commit that it
-// is of, and a newer one replaces it whole. Of sessions, revisions are merged by maximum, the manual flag
-// by version; everything else of a session is taken from an answer only if no event told of the
-// session since the request was made. Package readsync has the rules, and no input or output.
+// is of, and a newer one replaces it whole. Of sessions, revisions are merged by maximum, the manual
+// flag by version; everything else is taken from an answer only if no event told of the session since
+// the request was made. Package readsync has the rules, and no input or output.
+//
+// # Sessions and scopes
+//
+// Both have the same outbox, file and windows. A session is unread by its revisions, which everybody
+// can compare. A scope is counted by the server alone: what a waiting read leaves of the count is
+// shown only where it follows from what the server said, and is else not Exact. Scopes are followed
+// from the first call that asks for them; whoever has sessions only opens no second stream.
 //
 // # A read, from the wish to the end
 //
