@@ -158,7 +158,7 @@ func TestChatScreen(t *testing.T) {
 		t.Error("it has colours though NO_COLOR is set")
 	}
 	busy := o.chat(o.url, "chat.db")
-	busy.shows("is in use by another chat; choose another file with --store")
+	busy.shows("is in use by another chat")
 	busy.leaves(exitFailed)
 	x.keys("q")
 	x.leaves(exitDone)

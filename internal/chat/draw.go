@@ -270,16 +270,28 @@ func (m *Model) drawComposer() string {
 	return fit(m.input.View(), m.paneWidth())
 }
 
+// drawHelp takes two columns where one is too long.
 func (m *Model) drawHelp() []string {
+	width, two := m.width, len(help) > m.listHeight() && m.both()
+	if two {
+		width /= 2
+	}
 	rows := make([]string, 0, len(help))
 	for _, h := range help {
 		if h[1] == "" {
-			rows = append(rows, heading.Render(fit(h[0], m.width)))
+			rows = append(rows, heading.Render(fit(h[0], width)))
 		} else {
-			rows = append(rows, fit("  "+fit(h[0], 18)+" "+h[1], m.width))
+			rows = append(rows, fit("  "+fit(h[0], min(18, width/2))+" "+h[1], width))
 		}
 	}
-	return window(rows, 0, m.listHeight(), m.width)
+	if two {
+		left := (len(rows) + 1) / 2
+		for i := range rows[left:] {
+			rows[i] += rows[left+i]
+		}
+		rows = rows[:left]
+	}
+	return window(rows, 0, m.listHeight(), width)
 }
 
 // drawStatus is the last line.
