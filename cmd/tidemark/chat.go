@@ -16,7 +16,7 @@ import (
 )
 
 type chatCommand struct {
-	Link      string `arg:"" optional:"" env:"-" help:"${about_chat_link}"`
+	Link      string `arg:"" optional:"" help:"${about_chat_link}"`
 	URL       string `help:"Where the server is." placeholder:"URL"`
 	Token     string `help:"A member's token." placeholder:"TOKEN"`
 	TokenFile string `help:"${about_chat_token_file}" placeholder:"FILE"`

@@ -382,6 +382,7 @@ func TestRooms(t *testing.T) {
 		{ID: "a", Type: "channel", Name: "A", Exact: true, Level: "all", Shown: true, ShownUnread: 2, Attention: 1},
 		{ID: "b", Type: "channel", Name: "B", Level: "none", Attention: 4},
 		{ID: "d", Type: "dm", Name: "D", Exact: true, Attention: 2, Shown: true, ShownUnread: 2},
+		{ID: "e", Type: "dm", Name: "E", Exact: true, Activity: 1, Shown: true},
 		{ID: "k", Type: "task"},
 		{ID: "o", Type: "channel", Archived: true},
 		{ID: "t", Type: "thread", Parent: "a", Name: "T", ManualUnread: true, ReadRevision: 9, FromRevision: 4},
@@ -396,6 +397,7 @@ func TestRooms(t *testing.T) {
 		fmt.Sprint("t", groupChannels, true, false, 0, 0, false, 3),
 		fmt.Sprint("b", groupChannels, false, false, 0, 0, false, 0),
 		fmt.Sprint("d", groupDirect, false, true, 2, 0, true, 0),
+		fmt.Sprint("e", groupDirect, false, false, 0, 0, true, 0),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

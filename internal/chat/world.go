@@ -119,9 +119,11 @@ func newSessionRoom(s *client.Session) Room {
 }
 
 func newScopeRoom(s *client.Scope) Room {
+	// A dot for activities alone stays away: they are not shown here, so that nobody could read them.
+	dot := s.Shown && (s.ManualUnread || s.ShownUnread > 0 || !s.Exact)
 	r := Room{
 		Key: Key{false, s.ID}, Title: cmp.Or(s.Name, s.ID), Group: groupChannels,
-		Nested: s.Type == "thread", Dot: s.Shown, Number: s.ShownUnread, Known: s.Exact,
+		Nested: s.Type == "thread", Dot: dot, Number: s.ShownUnread, Known: s.Exact,
 		Manual: s.ManualUnread, Pending: s.Pending, ReadThrough: s.ReadRevision, scope: *s,
 	}
 	if s.Level != "none" {
