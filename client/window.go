@@ -29,8 +29,8 @@ type Window struct {
 
 // Snapshot is a window at one moment. It does not change any more.
 type Snapshot struct {
-	// Session is the one that the window was of, or its scope: another one than it was opened for, where that was
-	// merged into it.
+	// Session is the one that the window was of, or its scope: another one than it was opened for,
+	// where that was merged into it.
 	Session  string
 	Messages []readsync.Message // ascending by seq; the elements are not to be changed
 	// Loaded says that the newest messages are there, and that the last load did not fail.

@@ -12,7 +12,7 @@
 //
 //	key, resize, focus -> Model, Intents -> client
 //	client's event     -> World          -> Model
-//	Model              -> lines
+//	each of them       -> lines
 //	Model.Looking for a while, without a break -> Window.Observe with the snapshot that was drawn
 //
 // # Invariants

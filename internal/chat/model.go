@@ -11,12 +11,12 @@ import (
 // Intent is what a key asks for beyond the screen.
 type Intent interface{ intent() }
 
-// The intents.
 type (
 	// Open opens a room anew: what was there before is read by looking at it.
 	Open struct{ Room Room }
-	// Read and Mark act on the room as it was on the screen.
+	// Read reads the room as it was on the screen.
 	Read struct{ Room Room }
+	// Mark marks the room, as it was on the screen, as unread.
 	Mark struct{ Room Room }
 	// Post sends a text to a room.
 	Post struct {
