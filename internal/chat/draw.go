@@ -1,7 +1,9 @@
 package chat
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,16 +59,16 @@ func (m *Model) paneWidth() int {
 // paneHeight is that of the messages: title, composer with its line, and status are around them.
 func (m *Model) paneHeight() int { return max(1, m.height-4) }
 
-func (m *Model) mostScroll() int { return max(0, len(m.lines())-m.paneHeight()) }
+func (m *Model) mostScroll() int { return max(0, len(m.lines)-m.paneHeight()) }
 
 func (m *Model) clampScroll() { m.scroll = min(max(m.scroll, 0), m.mostScroll()) }
 
 // grown is how many lines came at the end.
-func (m *Model) grown(before []line, _ World) (lines int) {
+func (m *Model) grown(before []line) (lines int) {
 	if len(before) == 0 {
 		return 0
 	}
-	for _, l := range m.lines() {
+	for _, l := range m.lines {
 		if l.seq > before[len(before)-1].seq {
 			lines++
 		}
@@ -74,27 +76,46 @@ func (m *Model) grown(before []line, _ World) (lines int) {
 	return lines
 }
 
-// lines are the messages of the open room.
-func (m *Model) lines() []line {
-	var out []line
+// laid is what the layout of messages depends on.
+type laid struct {
+	room     Key
+	member   string
+	width    int
+	newAfter readsync.Revision
+	messages []readsync.Message
+}
+
+func (l *laid) same(other *laid) bool {
+	return l.room == other.room && l.member == other.member && l.width == other.width &&
+		l.newAfter == other.newAfter &&
+		slices.EqualFunc(l.messages, other.messages, func(a, b readsync.Message) bool {
+			return a.ID == b.ID && bytes.Equal(a.Payload, b.Payload)
+		})
+}
+
+// layout breaks the messages of the open room into lines.
+func (m *Model) layout() {
+	now := laid{m.open, m.world.Member, m.paneWidth(), m.newAfter, m.world.Messages.Messages}
+	if now.same(&m.laid) {
+		return
+	}
+	m.laid, m.lines = now, nil
 	last, separated := "", false
-	messages := m.world.Messages.Messages
-	for i := range messages {
-		x := &messages[i]
+	for i := range now.messages {
+		x := &now.messages[i]
 		if !separated && m.isNew(x) {
 			separated, last = true, ""
-			rule := strings.Repeat("─", max(0, m.paneWidth()-5)) + " new"
-			out = append(out, line{fresh.Render(ansi.Truncate(rule, m.paneWidth(), "")), x.Seq})
+			rule := strings.Repeat("─", max(0, now.width-5)) + " new"
+			m.lines = append(m.lines, line{fresh.Render(ansi.Truncate(rule, now.width, "")), x.Seq})
 		}
 		if name := m.author(x); name != last {
 			last = name
-			out = append(out, line{bold.Render(fit(name, min(m.paneWidth(), ansi.StringWidth(name)))), x.Seq})
+			m.lines = append(m.lines, line{bold.Render(ansi.Truncate(name, now.width, "…")), x.Seq})
 		}
-		for _, text := range wrap(clean(textOf(x.Payload)), m.paneWidth()-2) {
-			out = append(out, line{"  " + text, x.Seq})
+		for _, text := range wrap(clean(textOf(x.Payload)), now.width-2) {
+			m.lines = append(m.lines, line{"  " + text, x.Seq})
 		}
 	}
-	return out
 }
 
 // Draw returns the whole screen, and where the cursor is, nil for nowhere.
@@ -222,7 +243,7 @@ func (m *Model) drawPane() []string {
 	}
 	r, _ := m.world.room(m.open)
 	rows := []string{heading.Render(fit(cleanLine(r.Title), width))}
-	lines := m.lines()
+	lines := m.lines
 	end := len(lines) - m.scroll
 	for _, l := range lines[max(0, end-height):end] {
 		rows = append(rows, fit(l.text, width))
@@ -252,9 +273,11 @@ func (m *Model) emptiness() string {
 func (m *Model) rule() string {
 	text := ""
 	switch {
+	case m.scroll > 0 && m.scroll == m.mostScroll() && m.world.Messages.Earlier:
+		text = " loading older ones… "
 	case m.scroll > 0:
 		text = fmt.Sprintf(" %d more ↓ ", m.scroll)
-	case m.world.Messages.Err != nil && len(m.lines()) > 0:
+	case m.world.Messages.Err != nil && len(m.lines) > 0:
 		text = " may not be the newest "
 	}
 	return ansi.Truncate("──"+text+strings.Repeat("─", m.paneWidth()), m.paneWidth(), "")

@@ -5,6 +5,7 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 
+	"github.com/tidemark-im/tidemark/client"
 	"github.com/tidemark-im/tidemark/client/readsync"
 )
 
@@ -61,6 +62,10 @@ type Model struct {
 
 	// newAfter is where the separator is: before the first message of others above it.
 	newAfter readsync.Revision
+
+	// lines are the messages as they were laid out by what is in laid.
+	lines []line
+	laid  laid
 }
 
 // NewModel returns a model without a world, of a terminal of an unknown size.
@@ -77,10 +82,11 @@ func (m *Model) Show(w World) {
 	if m.open != (Key{}) && m.Looking() && !m.separated() {
 		m.newAfter = max(m.newAfter, w.Messages.Through) // it comes before somebody's eyes
 	}
-	before := m.lines()
+	before := m.lines
 	m.world = w
+	m.layout()
 	if m.scroll > 0 && m.open != (Key{}) {
-		m.scroll += m.grown(before, w) // what is read stays where it is
+		m.scroll += m.grown(before) // what is read stays where it is
 	}
 	m.clampScroll()
 	if (!m.chose || m.world.index(m.selected) < 0) && len(w.Rooms) > 0 {
@@ -92,6 +98,7 @@ func (m *Model) Show(w World) {
 func (m *Model) Resize(width, height int) {
 	m.width, m.height = width, height
 	m.input.SetWidth(max(1, m.paneWidth()-len(m.input.Prompt)-1))
+	m.layout()
 	m.clampScroll()
 }
 
@@ -103,6 +110,8 @@ func (m *Model) Opened(r *Room) {
 	m.keepDraft()
 	m.open, m.selected, m.inRoom = r.Key, r.Key, true
 	m.scroll, m.newAfter, m.notice = 0, r.ReadThrough, ""
+	m.world.Messages = client.Snapshot{} // of the room before
+	m.layout()
 	m.input.SetValue(m.drafts[r.Key])
 	m.input.CursorEnd()
 	_ = m.input.Focus() // no blinking: the terminal's own cursor is shown
@@ -116,6 +125,7 @@ func (m *Model) Replaced(id, by string) {
 	}
 	if m.open == old {
 		m.open, m.newAfter = now, 0
+		m.layout()
 		m.notice = "This session was merged into another one, which is shown now."
 	}
 }
@@ -131,6 +141,7 @@ func (m *Model) Sent(p Post, err error) {
 	if m.open == p.Room {
 		m.input.Reset()
 		m.scroll, m.newAfter = 0, max(m.newAfter, m.world.Messages.Through)
+		m.layout()
 	}
 }
 
