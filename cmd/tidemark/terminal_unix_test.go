@@ -109,7 +109,7 @@ func (x *terminal) close() {
 	<-x.ended
 	x.slave.Close()
 	x.master.Close()
-	x.screen.Close()
+	x.screen.InputPipe().(io.Closer).Close() // Close may not be called beside Read
 	x.readers.Wait()
 	if x.t.Failed() {
 		x.t.Logf("the screen was\n%s", x.text())
