@@ -72,9 +72,12 @@ type Client struct {
 	holds      holds
 	status     Status
 
+	hub hub
+
 	sendWake   chan struct{}
 	listWake   chan struct{}
 	streamWake chan struct{}
+	scopesWake chan struct{}
 	events     events
 }
 
@@ -118,7 +121,9 @@ func OpenWith(
 		windows:  map[*Window]struct{}{},
 		turns:    make(chan *turn),
 		sendWake: make(chan struct{}, 1), listWake: make(chan struct{}, 1),
-		streamWake: make(chan struct{}, 1), events: newEvents(),
+		streamWake: make(chan struct{}, 1), scopesWake: make(chan struct{}, 1),
+		events: newEvents(),
+		hub:    hub{scopes: map[string]*scope{}, gone: map[string]uint64{}},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.work.Go(func() { c.runTurns(c.ctx) })
@@ -217,7 +222,7 @@ func (c *Client) retryNow() {
 		wake(w.wake)
 	}
 	c.mu.Unlock()
-	for _, sleeping := range []chan struct{}{c.sendWake, c.listWake, c.streamWake} {
+	for _, sleeping := range []chan struct{}{c.sendWake, c.listWake, c.streamWake, c.scopesWake} {
 		wake(sleeping)
 	}
 }

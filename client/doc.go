@@ -1,5 +1,6 @@
-// Package client is the Go SDK for the sessions of a Tidemark server: their list with what is
-// unread in it, windows of messages, reads and manual marks that survive everything.
+// Package client is the Go SDK of a Tidemark server, for sessions and for scopes of the hub (channels,
+// direct messages, threads, tasks): their lists with what is unread in them, windows of messages,
+// reads and manual marks that survive everything.
 //
 // # Protocol
 //
@@ -8,10 +9,21 @@
 //	GET  /api/events                      the list and messages as they change (SSE, Last-Event-ID)
 //	GET  /api/sessions/{id}/messages      a window: latest, before, after
 //	PUT  /api/sessions/{id}/read-state    a read, or a manual mark
+//	GET  /api/v1/workspaces/{ws}/events   scopes and messages as they change
+//	GET  /api/v1/workspaces/{ws}/unread   the scopes, where there is no stream
+//	     …/scopes/{s}/messages, read-state   as those of sessions
 //
-// REST answers and events may come in any order. Revisions are merged by maximum, the manual flag
-// by version; everything else of a session is taken from an answer only if no event told of the
-// session since the request was made. Package readsync has the rules, and no input or output.
+// REST answers and events may come in any order. What is said of a scope carries the commit that it
+// is of, and a newer one replaces it whole. Of sessions, revisions are merged by maximum, the manual
+// flag by version; everything else is taken from an answer only if no event told of the session since
+// the request was made. Package readsync has the rules, and no input or output.
+//
+// # Sessions and scopes
+//
+// Both have the same outbox, file and windows. A session is unread by its revisions, which everybody
+// can compare. A scope is counted by the server alone: what a waiting read leaves of the count is
+// shown only where it follows from what the server said, and is else not Exact. Scopes are followed
+// from the first call that asks for them; whoever has sessions only opens no second stream.
 //
 // # A read, from the wish to the end
 //
@@ -32,6 +44,7 @@
 //     every new token before the token is used for anything else. It is sent nowhere else.
 //   - An answer settles the operation that it answers. No operation is ever given a newer version
 //     than the one that was seen when it was made.
+//   - A number that is not known is not Exact, and never a zero instead.
 //   - Only Observe reads by itself, and only if the caller asserts that somebody looks at a rendered
 //     tail. Opening a window, listing sessions, or a state that arrives are no readings.
 //

@@ -23,8 +23,16 @@ const (
 type Event struct {
 	Kind    EventKind
 	Session string         // of EventLost and EventReplaced
+	Scope   string         // of EventLost, instead of a session
 	Loss    *readsync.Loss // of EventLost
 	By      string         // of EventReplaced: the session in its place
+}
+
+func lostEvent(l *readsync.Loss) Event {
+	if scope, ok := ScopeOf(&l.Operation); ok {
+		return Event{Kind: EventLost, Scope: scope, Loss: l}
+	}
+	return Event{Kind: EventLost, Session: l.Operation.Session, Loss: l}
 }
 
 // Namespace is whose sessions a client has. The server tells it.

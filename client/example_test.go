@@ -110,6 +110,55 @@ func ExampleClient_MarkUnread() {
 	// marked: true pending: 1
 }
 
+// Channels are counted by the server, and are marked as sessions are.
+func ExampleClient_Scopes() {
+	server, token := serve()
+	defer server.stop()
+	server.send("PUT", "/api/v1/workspaces/acme/members/ben", `{"kind":"human"}`)
+	server.send("PUT", "/api/v1/workspaces/acme/scopes/general", `{"type":"channel","name":"General"}`)
+	server.send("PUT", "/api/v1/workspaces/acme/scopes/general/members/ada", `{}`)
+	server.send("POST", "/api/v1/workspaces/acme/scopes/general/messages",
+		`{"opId":"1","author":"ben","mentions":["ada"],"payload":"Lunch?"}`)
+
+	dir, err := os.MkdirTemp("", "client")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	changed := make(chan struct{}, 1)
+	c, err := client.OpenWith(context.Background(), server.http.URL,
+		func(context.Context) (string, error) { return token, nil },
+		filepath.Join(dir, "client.db"),
+		client.Options{OnEvent: func(client.Event) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	list, complete := c.Scopes()
+	for ; !complete; list, complete = c.Scopes() {
+		<-changed
+	}
+	fmt.Println(list[0].Name, list[0].Unread, list[0].Attention)
+
+	if _, err := c.MarkScopeRead(list[0]); err != nil { // what was in the list, and nothing newer
+		log.Fatal(err)
+	}
+	general, err := c.Scope("general")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(general.Name, general.Unread, general.Attention, general.Exact)
+	// Output:
+	// General 1 1
+	// General 0 0 true
+}
+
 // served is a server with one session that has one answer.
 type served struct {
 	engine *tidemark.Engine

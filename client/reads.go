@@ -65,7 +65,7 @@ func (c *Client) add(
 		return change, err
 	}, nil)
 	if err != nil {
-		return "", fmt.Errorf("mark %s: session %s: %w", op.Kind, op.Session, err)
+		return "", fmt.Errorf("mark %s: %s: %w", op.Kind, nameTarget(op.Session), err)
 	}
 	return id, nil
 }
@@ -120,7 +120,7 @@ func (c *Client) take(t *turn) error {
 	var told []Event
 	for i := range change.Lost {
 		l := &change.Lost[i]
-		told = append(told, Event{Kind: EventLost, Session: l.Operation.Session, Loss: l})
+		told = append(told, lostEvent(l))
 		c.status.Lost = append(c.status.Lost, *l)
 	}
 	if n := len(c.status.Lost) - keptLosses; n > 0 {

@@ -109,7 +109,7 @@ func (c *Client) unbegin(id string) {
 // deliverOne sends an operation that is noted as being sent, and settles it.
 func (c *Client) deliverOne(ctx context.Context, op readsync.Operation) bool {
 	c.opts.onStep("send")
-	r, err := c.request(ctx, http.MethodPut, sessionPath(op.Session, "/read-state"), newBody(&op))
+	r, err := c.request(ctx, http.MethodPut, c.targetPath(op.Session, "/read-state"), newBody(&op))
 	answer := readsync.Answer{Unsent: errors.Is(err, errUnsent)}
 	if err == nil {
 		answer = r.settlement()
@@ -118,9 +118,7 @@ func (c *Client) deliverOne(ctx context.Context, op readsync.Operation) bool {
 	stored := c.commit(func() (readsync.Change, error) {
 		return c.outbox.Settle(op.ID, answer), nil
 	}, func() {
-		if x := c.sessions[op.Session]; x != nil && answer.State != nil {
-			x.said, x.told = x.said.Merge(*answer.State), true
-		}
+		c.settled(op.Session, answer.State, r.body)
 	})
 	if stored != nil {
 		c.unbegin(op.ID)

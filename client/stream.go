@@ -29,7 +29,7 @@ var (
 func (c *Client) runStream(ctx context.Context) {
 	last, failures := "", 0
 	for ctx.Err() == nil {
-		hello, err := c.follow(ctx, &last)
+		hello, err := c.follow(ctx, "/api/events", &last, c.event)
 		c.setLive(false)
 		if ctx.Err() != nil {
 			return
@@ -56,14 +56,16 @@ func (c *Client) setLive(live bool) {
 }
 
 // follow opens a stream after the last event and takes in what comes until it ends.
-func (c *Client) follow(ctx context.Context, last *string) (hello bool, err error) {
+func (c *Client) follow(
+	ctx context.Context, path string, last *string, take func(*sse.Event, *guard, *string) error,
+) (hello bool, err error) {
 	token, err := c.authorize(ctx)
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	req, err := c.newRequest(ctx, token, http.MethodGet, "/api/events", nil)
+	req, err := c.newRequest(ctx, token, http.MethodGet, path, nil)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +94,7 @@ func (c *Client) follow(ctx context.Context, last *string) (hello bool, err erro
 		if e.Type == "hello" {
 			hello = true
 		}
-		if err := c.event(&e, guard, last); err != nil {
+		if err := take(&e, guard, last); err != nil {
 			return hello, err
 		}
 		if e.LastEventID != "" {

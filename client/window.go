@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tidemark-im/tidemark/client/readsync"
 )
@@ -28,8 +29,8 @@ type Window struct {
 
 // Snapshot is a window at one moment. It does not change any more.
 type Snapshot struct {
-	// Session is the one that the window was of: another one than it was opened for, where that was
-	// merged into it.
+	// Session is the one that the window was of, or its scope: another one than it was opened for,
+	// where that was merged into it.
 	Session  string
 	Messages []readsync.Message // ascending by seq; the elements are not to be changed
 	// Loaded says that the newest messages are there, and that the last load did not fail.
@@ -61,11 +62,13 @@ type Observation struct {
 }
 
 // OpenWindow opens a window on a session and loads its newest messages. Opening reads nothing.
-func (c *Client) OpenWindow(session string) (*Window, error) {
+func (c *Client) OpenWindow(session string) (*Window, error) { return c.openWindow(session) }
+
+func (c *Client) openWindow(target string) (*Window, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	w := &Window{
 		c: c, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1),
-		state: readsync.Open(session),
+		state: readsync.Open(target),
 	}
 	c.mu.Lock()
 	if c.closed {
@@ -100,7 +103,7 @@ func (w *Window) Snapshot() Snapshot {
 	defer w.c.mu.Unlock()
 	through, synced := w.state.Receipt()
 	return Snapshot{
-		Session: w.state.Session(), Messages: w.state.Messages(), Loaded: synced && w.err == nil,
+		Session: plainTarget(w.state.Session()), Messages: w.state.Messages(), Loaded: synced && w.err == nil,
 		Earlier: w.state.Earlier(), Through: through, Err: w.err, epoch: w.state.Epoch(),
 	}
 }
@@ -117,12 +120,9 @@ func (w *Window) Observe(o Observation) (op string, err error) {
 	var revision readsync.Revision
 	var reads bool
 	decide := func() {
-		shown := readsync.State{}
-		if x := c.sessions[w.state.Session()]; x != nil {
-			shown = c.outbox.View(x.ID, x.said).State
-		}
-		revision, reads = w.state.Observe(seen, shown)
-		reads = reads && !w.closed && w.err == nil
+		shown, known := c.view(w.state.Session())
+		revision, reads = w.state.Observe(seen, shown.State)
+		reads = reads && known && !w.closed && w.err == nil
 	}
 	c.mu.Lock()
 	decide() // most calls end here, and wait for no file
@@ -144,7 +144,7 @@ func (w *Window) Observe(o Observation) (op string, err error) {
 		}
 	})
 	if err != nil {
-		return "", fmt.Errorf("read: session %s: %w", session, err)
+		return "", fmt.Errorf("read: %s: %w", nameTarget(session), err)
 	}
 	return op, nil
 }
@@ -225,10 +225,7 @@ func (w *Window) load(ctx context.Context) (more bool, err error) {
 		if told != nil {
 			c.put(told, 0, false)
 		}
-		var seen readsync.View
-		if x := c.sessions[session]; x != nil {
-			seen = c.outbox.View(session, x.said)
-		}
+		seen, _ := c.view(session)
 		if latest {
 			w.state.Latest(asked, page, seen)
 		} else {
@@ -243,11 +240,13 @@ func (w *Window) load(ctx context.Context) (more bool, err error) {
 // look asks for the session itself where nothing is known of it: a reading names its version.
 func (w *Window) look(ctx context.Context, session string) (*wireSession, error) {
 	w.c.mu.Lock()
-	x := w.c.sessions[session]
-	known := x != nil && x.told
+	_, known := w.c.view(session)
 	w.c.mu.Unlock()
 	if known {
 		return nil, nil
+	}
+	if strings.HasPrefix(session, scopeMark) {
+		return nil, ErrUnknownScope
 	}
 	var told wireSession
 	return &told, w.c.get(ctx, sessionPath(session, ""), &told)
@@ -272,7 +271,7 @@ func (w *Window) failed(err error, session string, epoch uint64) error {
 
 func (c *Client) page(ctx context.Context, session, query string) (readsync.Page, error) {
 	var page wirePage
-	path := sessionPath(session, fmt.Sprintf("/messages?limit=%d", pageLimit)) + query
+	path := c.targetPath(session, fmt.Sprintf("/messages?limit=%d", pageLimit)) + query
 	err := c.get(ctx, path, &page)
 	return page.page(), err
 }

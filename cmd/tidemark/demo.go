@@ -151,7 +151,8 @@ func printDemo(w io.Writer, base string, links []signInLink) error {
 	for _, l := range links {
 		text += fmt.Sprintf("  %s\n    %s\n\n", l.who, l.url)
 	}
-	text += "API reference: " + base + docsPath + "\n" +
+	text += "In another terminal, with one of these links in quotes: tidemark chat 'LINK'\n\n" +
+		"API reference: " + base + docsPath + "\n" +
 		"Everything is in a temporary database that goes with the demo. Ctrl+C ends it.\n"
 	_, err := io.WriteString(w, text)
 	return err

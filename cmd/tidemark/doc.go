@@ -2,6 +2,7 @@
 //
 //	tidemark serve      the server
 //	tidemark demo       the server with people, traffic and a page to look at
+//	tidemark chat       a terminal client
 //	tidemark replay     loads a chat trace and prints the totals of all counts
 //	tidemark trace      writes a generated trace
 //	tidemark token      signs a token

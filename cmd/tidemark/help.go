@@ -14,6 +14,12 @@ var helpTexts = kong.Vars{
 	"about_bench_markdown": "Where to write it for readers; the standard output without --json.",
 	"about_scale": "How much to take on: quick takes seconds, full needs hours and 16 GiB of memory " +
 		"and is what the bounds speak of.",
+	"about_chat_link": "A sign-in link, as demo prints them, in place of --url and --token. Quote it: it " +
+		"has an & in it.",
+	"about_chat_store": "File with the marks that the server does not have yet. Without it they are among " +
+		"the person's settings, in tidemark/chat.db; one program at a time uses a file.",
+	"about_chat_token_file": "File with the token; it is read again for each request, so that another token " +
+		"can be put there at any time.",
 	"about_admin_listen": "Where metrics and profiles are, for operators only; \"off\" for none.",
 	"about_cors_origin":  "Origins whose pages may ask; \"*\" for any.",
 	"about_counts": "Also write every count as a line member,scope,unread,attention; compressed if " +

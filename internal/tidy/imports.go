@@ -180,6 +180,7 @@ var borrowed = []struct {
 	{"github.com/pressly/goose/v3", []string{"facts/sqlstore", "relay/...", "client/..."}},
 	{"github.com/danielgtaylor/huma/v2", []string{"httpapi/..."}},
 	{"github.com/alecthomas/kong", []string{"cmd/..."}},
+	{"charm.land", []string{"internal/chat"}},
 }
 
 // checkBorrowed holds imports of other modules against borrowed.

@@ -1,0 +1,211 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	sse "github.com/tmaxmax/go-sse"
+)
+
+// maxSubscribed is how many scopes a stream tells messages of. Further windows load what they lack
+// when the stream is opened anew.
+const maxSubscribed = 100
+
+var errResubscribe = errors.New("another set of windows")
+
+// followScopes begins to keep the scopes up to date, if that has not begun. c.mu is held.
+func (c *Client) followScopes() {
+	if c.hub.started || c.closed {
+		return
+	}
+	c.hub.started = true
+	c.work.Go(func() { c.runScopes(c.ctx) })
+}
+
+// runScopes keeps the hub's stream open until the context ends.
+func (c *Client) runScopes(ctx context.Context) {
+	last, failures := "", 0
+	for ctx.Err() == nil {
+		hello, err := c.followHub(ctx, &last)
+		if errors.Is(err, errResubscribe) && ctx.Err() == nil {
+			continue
+		}
+		c.scopesEnded(err)
+		if ctx.Err() != nil {
+			return
+		}
+		if hello {
+			failures = 0
+		} else if !errors.Is(err, errUnsent) {
+			c.loadScopes(ctx) // where there are no streams, the rest is asked for at their pace
+		}
+		failures++
+		c.opts.Log.Debug("the stream of scopes ended", "error", err)
+		c.pause(ctx, c.delay(failures), c.scopesWake)
+	}
+}
+
+func (c *Client) scopesEnded(err error) {
+	c.mu.Lock()
+	c.hub.live, c.hub.err, c.hub.pages = false, err, nil
+	c.mu.Unlock()
+	c.events.add()
+}
+
+// resubscribe opens the stream anew, which tells messages of the scopes that have windows now.
+func (c *Client) resubscribe() {
+	c.mu.Lock()
+	reopen := c.hub.reopen
+	c.mu.Unlock()
+	if reopen != nil {
+		reopen()
+	}
+}
+
+// followHub opens the hub's stream after the last event and takes in what comes until it ends.
+func (c *Client) followHub(ctx context.Context, last *string) (hello bool, err error) {
+	if _, err := c.authorize(ctx); err != nil {
+		return false, fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.mu.Lock()
+	c.hub.reopen = func() { cancel(errResubscribe) }
+	path := c.hubPath()
+	c.mu.Unlock()
+	hello, err = c.follow(ctx, path, last, c.hubEvent)
+	if errors.Is(context.Cause(ctx), errResubscribe) {
+		return hello, errResubscribe
+	}
+	return hello, err
+}
+
+// hubPath is the stream's, with the scopes whose messages it is to tell. c.mu is held.
+func (c *Client) hubPath() string {
+	ns, _ := c.auth.namespace()
+	path := workspacePath(ns, "/events")
+	var open []string
+	for w := range c.windows {
+		if scope, ok := strings.CutPrefix(w.state.Session(), scopeMark); ok {
+			open = append(open, url.QueryEscape(scope))
+		}
+	}
+	slices.Sort(open)
+	if open = slices.Compact(open); len(open) > 0 {
+		path += "?messages=" + strings.Join(open[:min(len(open), maxSubscribed)], ",")
+	}
+	return path
+}
+
+// hubEvent takes in one event of the hub's stream.
+func (c *Client) hubEvent(e *sse.Event, g *guard, last *string) error {
+	data := []byte(e.Data)
+	var err error
+	switch e.Type {
+	case "hello":
+		var h wireHello
+		if err = json.Unmarshal(data, &h); err == nil {
+			g.expect(time.Duration(h.HeartbeatSeconds) * time.Second)
+			c.hubGreeted(&h, last)
+		}
+	case "snapshot":
+		var p wireScopes
+		if err = json.Unmarshal(data, &p); err == nil {
+			c.tellScopes(func(h *hub) { h.page(&p, false) })
+		}
+	case "unread":
+		var d wireDelta
+		if err = json.Unmarshal(data, &d); err == nil {
+			c.tellScopes(func(h *hub) {
+				if d.Row == nil {
+					h.remove(d.Scope, d.LSN)
+				} else {
+					h.put(d.Scope, d.Row, d.LSN)
+				}
+			})
+		}
+	case "message":
+		var m wireScopeMessage
+		if err = json.Unmarshal(data, &m); err == nil {
+			c.message(&wireMessage{Op: m.Op, Session: scopeTarget(m.Scope), Message: m.Message})
+		}
+	case "expired":
+		return errExpired
+	}
+	if err != nil {
+		return fmt.Errorf("event %s: %w", e.Type, err)
+	}
+	return nil // what is unknown is of a newer server
+}
+
+// hubGreeted begins a stream: messages are never told of again, so that all windows have to look.
+func (c *Client) hubGreeted(h *wireHello, last *string) {
+	c.mu.Lock()
+	for w := range c.windows {
+		if strings.HasPrefix(w.state.Session(), scopeMark) {
+			w.state.Interrupted()
+			wake(w.wake)
+		}
+	}
+	if !h.Resumed && *last != "" {
+		c.hub.forget()
+		*last = ""
+	}
+	c.hub.live, c.hub.err, c.hub.pages = true, nil, nil
+	c.mu.Unlock()
+	c.events.add()
+}
+
+func (c *Client) tellScopes(tell func(*hub)) {
+	c.mu.Lock()
+	tell(&c.hub)
+	c.mu.Unlock()
+	c.events.add()
+}
+
+// loadScopes asks for the list in pages. What goes wrong is tried again when the stream is.
+func (c *Client) loadScopes(ctx context.Context) {
+	ns, known := c.auth.namespace()
+	if !known {
+		return
+	}
+	for token, first := "", true; ; first = false {
+		var p wireScopes
+		path := workspacePath(ns, "/unread?limit=100")
+		if token != "" {
+			path += "&pageToken=" + url.QueryEscape(token)
+		}
+		if err := c.get(ctx, path, &p); err != nil {
+			c.opts.Log.Debug("the scopes were not loaded", "error", err)
+			return
+		}
+		c.tellScopes(func(h *hub) { h.page(&p, first) })
+		if token = p.Next; token == "" {
+			return
+		}
+	}
+}
+
+// HubStatus is how a client is doing with scopes. The zero value is that of one that has not asked
+// for them.
+type HubStatus struct {
+	// Live tells whether the stream is open.
+	Live bool
+	// Err is why it is not: ErrCredentials, ErrNamespace, or what the last attempt failed of.
+	Err error
+	// Withheld says that the server cannot vouch for numbers for now: no scope is Exact.
+	Withheld bool
+}
+
+// HubStatus returns how the client is doing with scopes.
+func (c *Client) HubStatus() HubStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return HubStatus{c.hub.live, c.hub.err, c.hub.withheld}
+}
