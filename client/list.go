@@ -127,7 +127,7 @@ func (c *Client) tell(w *wireSession) {
 
 // put takes in a statement; c.mu is held.
 func (c *Client) put(w *wireSession, tick uint64, newest bool) {
-	if _, gone := c.gone[w.ID]; gone {
+	if c.departures.has(w.ID) {
 		return
 	}
 	x := c.sessions[w.ID]
@@ -139,19 +139,26 @@ func (c *Client) put(w *wireSession, tick uint64, newest bool) {
 	x.streamed = max(x.streamed, tick)
 }
 
-// remove takes out a session that was merged into another one, and finds out into which.
+// remove takes out a session that the stream tells to be merged into another one, and finds out into
+// which. The stream may tell of it again, and an answer may have told before.
 func (c *Client) remove(id string) {
-	c.supersede(id)
 	c.mu.Lock()
-	c.unresolved = append(c.unresolved, id)
+	c.departures.note(id, func(x *departure) { x.streamed = true })
+	concerned := c.concerned(id)
+	if concerned && !slices.Contains(c.unresolved, id) {
+		c.unresolved = append(c.unresolved, id)
+	}
 	c.mu.Unlock()
-	wake(c.listWake)
+	if concerned {
+		c.supersede(id)
+		wake(c.listWake)
+	}
 }
 
 // supersede forgets a session whose id leads to another one, and what was meant for it.
 func (c *Client) supersede(id string) {
 	c.mu.Lock()
-	c.gone[id] = struct{}{}
+	c.departures.note(id, nil)
 	delete(c.sessions, id)
 	c.mu.Unlock()
 	err := c.commit(func() (readsync.Change, error) { return c.outbox.Supersede(id), nil }, nil)
@@ -162,10 +169,14 @@ func (c *Client) supersede(id string) {
 	c.events.add()
 }
 
-// replaced moves everything from a session to the one in its place.
+// replaced moves everything from a session to the one in its place. The answers to several requests
+// may tell of it; the caller is told once.
 func (c *Client) replaced(id, by string) {
 	c.supersede(id)
 	c.mu.Lock()
+	told := c.departures.told(id)
+	c.departures.note(id, func(x *departure) { x.told = true })
+	c.unresolved = slices.DeleteFunc(c.unresolved, func(other string) bool { return other == id })
 	for w := range c.windows {
 		if w.state.Session() == id {
 			w.state.Replaced(by)
@@ -174,6 +185,10 @@ func (c *Client) replaced(id, by string) {
 		}
 	}
 	c.mu.Unlock()
+	if told {
+		c.events.add() // windows that were opened since
+		return
+	}
 	c.events.add(Event{Kind: EventReplaced, Session: id, By: by})
 }
 
@@ -227,6 +242,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 
 // resolve asks what is in the place of a session.
 func (c *Client) resolve(ctx context.Context, id string) error {
+	defer c.asking(false)()
 	var w wireSession
 	err := c.get(ctx, sessionPath(id, ""), &w)
 	var refused *RefusedError
@@ -242,6 +258,7 @@ func (c *Client) resolve(ctx context.Context, id string) error {
 
 // relist loads all pages. What they do not have, and no event told of since, is gone.
 func (c *Client) relist(ctx context.Context) error {
+	defer c.asking(false)()
 	c.mu.Lock()
 	c.stale = false
 	began := c.tick

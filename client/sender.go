@@ -108,6 +108,7 @@ func (c *Client) unbegin(id string) {
 
 // deliverOne sends an operation that is noted as being sent, and settles it.
 func (c *Client) deliverOne(ctx context.Context, op readsync.Operation) bool {
+	defer c.asking(false)()
 	c.opts.onStep("send")
 	r, err := c.request(ctx, http.MethodPut, sessionPath(op.Session, "/read-state"), newBody(&op))
 	answer := readsync.Answer{Unsent: errors.Is(err, errUnsent)}

@@ -61,6 +61,7 @@ func (c *Client) follow(ctx context.Context, last *string) (hello bool, err erro
 	if err != nil {
 		return false, err
 	}
+	defer c.asking(true)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	req, err := c.newRequest(ctx, token, http.MethodGet, "/api/events", nil)

@@ -22,6 +22,9 @@ func (o *Outbox) Operations() []Operation { return slices.Clone(o.ops) }
 // Len is the number of operations.
 func (o *Outbox) Len() int { return len(o.ops) }
 
+// Concerns tells whether there is an operation of a session.
+func (o *Outbox) Concerns(session string) bool { return o.last(session) >= 0 }
+
 // View is what may be shown of a session: what the server said, with the operations on top.
 type View struct {
 	Session string `json:"session"`
