@@ -58,11 +58,14 @@ type Client struct {
 	turns   chan *turn
 	closing sync.Once
 
-	mu         sync.Mutex
-	closed     bool
-	outbox     readsync.Outbox
-	restored   bool
-	sessions   map[string]*session
+	mu       sync.Mutex
+	closed   bool
+	outbox   readsync.Outbox
+	restored bool
+	sessions map[string]*session
+	// early is what answers to operations of an earlier run say of sessions that were not listed yet:
+	// what was read then must not be shown as unread by a list that is older than the answer.
+	early      map[string]readsync.State
 	tick       uint64 // counts events of the stream
 	listed     bool
 	stale      bool // the list has to be loaded
@@ -115,7 +118,7 @@ func OpenWith(
 	}
 	c := &Client{
 		opts: o, base: base, token: token, store: store, auth: newIdentity(),
-		sessions: map[string]*session{}, windows: map[*Window]struct{}{},
+		sessions: map[string]*session{}, early: map[string]readsync.State{}, windows: map[*Window]struct{}{},
 		turns:    make(chan *turn),
 		sendWake: make(chan struct{}, 1), listWake: make(chan struct{}, 1),
 		streamWake: make(chan struct{}, 1), events: newEvents(),

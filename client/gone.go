@@ -14,13 +14,14 @@ type departures struct {
 }
 
 type departure struct {
-	at       uint64 // the moment
-	streamed bool   // the stream has told of it
-	told     bool   // the caller was told which session is in its place
+	at        uint64 // the moment
+	streamed  bool   // the stream has told of it
+	resolving bool   // the server is asked what is in its place
+	told      bool   // the caller was told that
 }
 
-// ask notes that something is asked for that may tell of sessions, and returns what to end it with
-// once the answer was taken in.
+// ask notes that something is asked for that may tell of sessions, and returns what end needs to
+// know of it once the answer was taken in.
 func (d *departures) ask(stream bool) (at uint64) {
 	if d.asks == nil {
 		d.asks = make(map[uint64]bool)
@@ -36,7 +37,7 @@ func (d *departures) end(at uint64) {
 	d.sweep()
 }
 
-// note remembers a departure, if anything is under way that began before.
+// note remembers a departure, if anything is under way that began before; change may be nil.
 func (d *departures) note(id string, change func(*departure)) {
 	x, known := d.gone[id]
 	if !known {
@@ -72,6 +73,9 @@ func (d *departures) sweep() {
 
 // awaited tells whether something may come that tells of a session as it was before its departure.
 func (d *departures) awaited(x departure) bool {
+	if x.resolving {
+		return true
+	}
 	for at, stream := range d.asks {
 		if at < x.at && !(stream && x.streamed) {
 			return true

@@ -132,19 +132,35 @@ func (c *Client) put(w *wireSession, tick uint64, newest bool) {
 	}
 	x := c.sessions[w.ID]
 	if x == nil {
-		x = &session{}
+		x = &session{said: c.early[w.ID]}
+		delete(c.early, w.ID)
 		c.sessions[w.ID], newest = x, true
 	}
 	x.merge(w, newest)
 	x.streamed = max(x.streamed, tick)
 }
 
+// hear takes in what an answer to an operation says of a session; c.mu is held.
+func (c *Client) hear(id string, s readsync.State) {
+	if x := c.sessions[id]; x != nil {
+		x.said, x.told = x.said.Merge(s), true
+		return
+	}
+	c.early[id] = c.early[id].Merge(s)
+}
+
 // remove takes out a session that the stream tells to be merged into another one, and finds out into
 // which. The stream may tell of it again, and an answer may have told before.
 func (c *Client) remove(id string) {
 	c.mu.Lock()
-	c.departures.note(id, func(x *departure) { x.streamed = true })
+	for w := range c.windows { // of the other one: what was copied there is no event of its own
+		w.state.Interrupted()
+		wake(w.wake)
+	}
 	concerned := c.concerned(id)
+	c.departures.note(id, func(x *departure) {
+		x.streamed, x.resolving = true, x.resolving || concerned
+	})
 	if concerned && !slices.Contains(c.unresolved, id) {
 		c.unresolved = append(c.unresolved, id)
 	}
@@ -176,7 +192,6 @@ func (c *Client) replaced(id, by string) {
 	c.mu.Lock()
 	told := c.departures.told(id)
 	c.departures.note(id, func(x *departure) { x.told = true })
-	c.unresolved = slices.DeleteFunc(c.unresolved, func(other string) bool { return other == id })
 	for w := range c.windows {
 		if w.state.Session() == id {
 			w.state.Replaced(by)
@@ -227,6 +242,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 				return err
 			}
 			c.mu.Lock()
+			c.departures.note(id, func(x *departure) { x.resolving = false })
 			c.unresolved = slices.DeleteFunc(c.unresolved,
 				func(other string) bool { return other == id })
 			c.mu.Unlock()
@@ -295,6 +311,7 @@ func (c *Client) relist(ctx context.Context) error {
 			delete(c.sessions, id)
 		}
 	}
+	clear(c.early) // of those that are no more
 	c.listed = true
 	c.mu.Unlock()
 	c.events.add()

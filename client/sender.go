@@ -119,8 +119,8 @@ func (c *Client) deliverOne(ctx context.Context, op readsync.Operation) bool {
 	stored := c.commit(func() (readsync.Change, error) {
 		return c.outbox.Settle(op.ID, answer), nil
 	}, func() {
-		if x := c.sessions[op.Session]; x != nil && answer.State != nil {
-			x.said, x.told = x.said.Merge(*answer.State), true
+		if answer.State != nil {
+			c.hear(op.Session, *answer.State)
 		}
 	})
 	if stored != nil {
