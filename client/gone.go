@@ -14,7 +14,7 @@ type departures struct {
 }
 
 type departure struct {
-	at        uint64 // the moment
+	at        uint64 // the moment at which something of it was noted
 	streamed  bool   // the stream has told of it
 	resolving bool   // the server is asked what is in its place
 	told      bool   // the caller was told that
@@ -37,16 +37,12 @@ func (d *departures) end(at uint64) {
 	d.sweep()
 }
 
-// note remembers a departure, if anything is under way that began before; change may be nil.
-func (d *departures) note(id string, change func(*departure)) {
-	x, known := d.gone[id]
-	if !known {
-		d.moment++
-		x.at = d.moment
-	}
-	if change != nil {
-		change(&x)
-	}
+// note remembers a departure, if anything is under way that began before, and what is new of it.
+func (d *departures) note(id string, news func(*departure)) {
+	x := d.gone[id]
+	d.moment++
+	x.at = d.moment
+	news(&x)
 	if d.gone == nil {
 		d.gone = make(map[string]departure)
 	}

@@ -174,7 +174,7 @@ func (c *Client) remove(id string) {
 // supersede forgets a session whose id leads to another one, and what was meant for it.
 func (c *Client) supersede(id string) {
 	c.mu.Lock()
-	c.departures.note(id, nil)
+	c.departures.note(id, func(*departure) {})
 	delete(c.sessions, id)
 	c.mu.Unlock()
 	err := c.commit(func() (readsync.Change, error) { return c.outbox.Supersede(id), nil }, nil)
