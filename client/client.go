@@ -70,7 +70,7 @@ type Client struct {
 	listed     bool
 	stale      bool // the list has to be loaded
 	departures departures
-	// unresolved are sessions that were merged away, nobody knows yet into which.
+	// unresolved are sessions of which the server has to say what became of them.
 	unresolved []string
 	windows    map[*Window]struct{}
 	holds      holds

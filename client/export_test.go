@@ -39,6 +39,13 @@ func (c *Client) Stored(ns Namespace) ([]readsync.Operation, error) {
 	return c.store.load(context.Background(), ns)
 }
 
+// Settled tells whether the list is as the server has it, as far as the client knows.
+func (c *Client) Settled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.stale && len(c.unresolved) == 0
+}
+
 // Seen is what a session was when it was seen.
 func (s *Session) Seen() readsync.View { return s.seen }
 

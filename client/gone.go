@@ -15,8 +15,9 @@ type departures struct {
 
 type departure struct {
 	at        uint64 // the moment at which something of it was noted
+	known     bool   // it is gone; false while that is only supposed
 	streamed  bool   // the stream has told of it
-	resolving bool   // the server is asked what is in its place
+	resolving bool   // the server is to be asked what became of it
 	told      bool   // the caller was told that
 }
 
@@ -39,9 +40,20 @@ func (d *departures) end(at uint64) {
 
 // note remembers a departure, if anything is under way that began before, and what is new of it.
 func (d *departures) note(id string, news func(*departure)) {
-	x := d.gone[id]
 	d.moment++
-	x.at = d.moment
+	d.change(id, func(x *departure) {
+		x.at, x.known = d.moment, true
+		news(x)
+	})
+}
+
+// resolve notes that the server is to be asked what became of a session, or has been asked.
+func (d *departures) resolve(id string, asked bool) {
+	d.change(id, func(x *departure) { x.resolving = !asked })
+}
+
+func (d *departures) change(id string, news func(*departure)) {
+	x := d.gone[id]
 	news(&x)
 	if d.gone == nil {
 		d.gone = make(map[string]departure)
@@ -51,10 +63,7 @@ func (d *departures) note(id string, news func(*departure)) {
 }
 
 // has tells whether a session is remembered to be gone.
-func (d *departures) has(id string) bool {
-	_, gone := d.gone[id]
-	return gone
-}
+func (d *departures) has(id string) bool { return d.gone[id].known }
 
 // told tells whether the caller knows already what is in the place of a session.
 func (d *departures) told(id string) bool { return d.gone[id].told }

@@ -242,7 +242,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 				return err
 			}
 			c.mu.Lock()
-			c.departures.note(id, func(x *departure) { x.resolving = false })
+			c.departures.resolve(id, true)
 			c.unresolved = slices.DeleteFunc(c.unresolved,
 				func(other string) bool { return other == id })
 			c.mu.Unlock()
@@ -267,12 +267,19 @@ func (c *Client) resolve(ctx context.Context, id string) error {
 		c.replaced(id, refused.ReplacedBy)
 		return nil
 	case errors.As(err, &refused) && refused.Status == http.StatusNotFound && refused.Code != "":
-		return nil // gone for good
+		c.supersede(id) // gone for good
+		return nil
+	case err == nil:
+		c.mu.Lock()
+		c.put(&w, 0, false)
+		c.mu.Unlock()
+		c.events.add()
 	}
 	return err
 }
 
-// relist loads all pages. What they do not have, and no event told of since, is gone.
+// relist loads all pages. What they do not have, and no event told of since, was merged away, or it
+// was touched while the pages were loaded: the server is asked about each.
 func (c *Client) relist(ctx context.Context) error {
 	defer c.asking(false)()
 	c.mu.Lock()
@@ -307,8 +314,10 @@ func (c *Client) relist(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	for id, x := range c.sessions {
-		if _, there := listed[id]; !there && x.streamed <= began {
-			delete(c.sessions, id)
+		_, there := listed[id]
+		if !there && x.streamed <= began && !slices.Contains(c.unresolved, id) {
+			c.departures.resolve(id, false)
+			c.unresolved = append(c.unresolved, id)
 		}
 	}
 	clear(c.early) // of those that are no more

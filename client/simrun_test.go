@@ -218,7 +218,7 @@ func (r *run) settled() bool {
 	for _, d := range r.devices {
 		_, listed := d.now.client.Sessions()
 		status := d.now.client.Status()
-		if !listed || !status.Live || status.Pending > 0 {
+		if !listed || !d.now.client.Settled() || !status.Live || status.Pending > 0 {
 			return false
 		}
 		if d.now.window != nil && !d.now.window.Snapshot().Loaded {
