@@ -231,7 +231,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		var id string
-		if ids := c.unresolved; len(ids) > 0 {
+		if ids := c.unresolved; len(ids) > 0 && c.restored { // what was meant for them is known
 			id = ids[0]
 		}
 		stale := c.stale

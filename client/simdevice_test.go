@@ -144,13 +144,10 @@ func (d *simDevice) again() {
 		d.path = before.copied
 	}
 	d.open()
-	stored, err := d.now.client.Stored(client.Namespace{Workspace: "W", Member: r.member})
-	if err != nil {
-		r.fail("%s: %v", d.now, err)
-	}
+	stored := r.stored(d)
 	for _, op := range before.atEnd {
 		w := r.wishes[op.ID]
-		if w != nil && w.decided != 0 {
+		if w != nil && w.decided != 0 || r.gone[op.Session] != "" {
 			continue // its end may have been in the file already
 		}
 		if !slices.ContainsFunc(stored, func(x readsync.Operation) bool { return x.ID == op.ID }) {

@@ -102,20 +102,31 @@ func (r *run) act(d *simDevice, what string, drafts []*wish, do func() error) {
 	case err == nil:
 		ops := d.now.client.Operations()
 		r.made(d, drafts, ops, true)
-		r.checkFile(d)
+		stored := r.stored(d)
+		for _, op := range ops { // attempts may be counted at this moment
+			if !slices.ContainsFunc(stored, func(x readsync.Operation) bool { return x.ID == op.ID }) {
+				r.fail("%s shows %+v, and its file has %+v", d.now, op, stored)
+			}
+		}
 	}
 }
 
-// checkFile compares what a device shows with what is in its file.
+// stored is what is in the file of a device.
+func (r *run) stored(d *simDevice) []readsync.Operation {
+	ops, err := d.now.client.Stored(client.Namespace{Workspace: "W", Member: r.member})
+	if err != nil {
+		r.fail("%s: %v", d.now, err)
+	}
+	return ops
+}
+
+// checkFile compares what a device shows with what is in its file, while nobody has anything to do.
 func (r *run) checkFile(d *simDevice) {
 	l := d.now
 	if l.dead.Load() {
 		return
 	}
-	stored, err := l.client.Stored(client.Namespace{Workspace: "W", Member: r.member})
-	if err != nil {
-		r.fail("%s: %v", l, err)
-	}
+	stored := r.stored(d)
 	if shown := l.client.Operations(); !slices.Equal(shown, stored) {
 		r.fail("%s shows %+v, and its file has %+v", l, shown, stored)
 	}
