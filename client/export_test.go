@@ -39,11 +39,24 @@ func (c *Client) Stored(ns Namespace) ([]readsync.Operation, error) {
 	return c.store.load(context.Background(), ns)
 }
 
-// Settled tells whether the list is as the server has it, as far as the client knows.
+// Settled tells whether the list and all windows are as the server has them, as far as the client
+// knows.
 func (c *Client) Settled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for w := range c.windows {
+		if _, behind := w.state.NeedsCatchUp(); behind || w.state.NeedsTail() || w.err != nil {
+			return false
+		}
+	}
 	return !c.stale && len(c.unresolved) == 0
+}
+
+// Departed is how many sessions are remembered to be gone.
+func (c *Client) Departed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.departures.gone)
 }
 
 // Seen is what a session was when it was seen.

@@ -221,9 +221,6 @@ func (r *run) settled() bool {
 		if !listed || !d.now.client.Settled() || !status.Live || status.Pending > 0 {
 			return false
 		}
-		if d.now.window != nil && !d.now.window.Snapshot().Loaded {
-			return false
-		}
 	}
 	return true
 }
