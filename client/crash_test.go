@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +96,12 @@ type blow struct {
 	before, after int // the number of the operation's request, from 1
 }
 
+// steps are those that a child is stopped and killed at: a change is planned, but nothing of it
+// written; written, but not committed; committed, but not shown; shown. An operation is under way, but
+// not sent; answered, but not settled, of which planning, writing and showing are steps again. Between
+// sent and answered it is the server that kills, before it carries the operation out and after that.
+var steps = []string{"answered", "applied", "commit", "send", "write", "written"}
+
 // A client that is killed at any moment loses nothing of what it has shown, and does nothing twice:
 // another device undoes the mark meanwhile, and it stays undone.
 func TestKilledAnywhere(t *testing.T) {
@@ -107,7 +115,10 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Fatal("it never ends")
 		}
 	}
-	t.Logf("killed %d times", w.rounds-1)
+	if got := slices.Sorted(maps.Keys(w.steps)); !slices.Equal(got, steps) {
+		t.Errorf("killed at %v, want all of %v", got, steps)
+	}
+	t.Logf("killed %d times, by itself at %v", w.rounds-1, w.steps)
 }
 
 // killed runs a child into a blow and judges what is left; false when it came through.
@@ -166,6 +177,7 @@ func (w *world) killed(b blow) bool {
 			shown[rest] = true
 		case "at":
 			at = rest
+			w.steps[at]++
 			_ = cmd.Process.Kill()
 		case "done":
 			through = true

@@ -183,7 +183,8 @@ func (o *Outbox) Settle(id string, a Answer) Change {
 	case Rejected:
 		c := o.without(op)
 		// A mark whose answer was lost is refused the second time, because it is there. That is no
-		// loss; but it may be another device's, so that nothing may build on it.
+		// loss, since what was wanted is in force. But a state does not say whose mark it is, and
+		// another device's may have come after what builds on ours: nothing may build on it.
 		if op.Attempts > 1 && a.Code == codeConflict && a.State != nil && op.intended(*a.State) {
 			return c
 		}

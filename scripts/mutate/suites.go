@@ -43,4 +43,8 @@ var suites = []suite{
 		{dir: "unread", tests: random},
 		served,
 	}},
+	{"client", []stage{
+		// TIDEMARK_SEEDS, in percent, makes it shorter.
+		{dir: "client", tests: "^TestSimulatedDevices$"},
+	}},
 }
