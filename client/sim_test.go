@@ -13,7 +13,7 @@ const (
 	runsPerServer = 50
 	// usualRuns and racedRuns are how many runs a plain test makes: under the race detector each
 	// takes several times as long.
-	usualRuns, racedRuns = 1000, 300
+	usualRuns, racedRuns = 1000, 350
 	// leastRuns is how many runs a plain test has of every fault and of every pair of faults.
 	leastRuns = 100
 )

@@ -78,7 +78,7 @@ func (c *tally) String() string {
 // strike is a fault that is none of a single parcel.
 func (r *run) strike() {
 	d := r.devices[r.IntN(len(r.devices))]
-	switch f := []fault{serverRestart, clientRestart, clientKill, dropAnswer}[r.IntN(4)]; {
+	switch f := []fault{serverRestart, clientRestart, clientKill, clientKill, dropAnswer}[r.IntN(5)]; {
 	case !r.enabled.has(f):
 	case f == serverRestart && !r.happened.has(f): // it takes longer than all the rest
 		r.happen(f)
@@ -90,7 +90,7 @@ func (r *run) strike() {
 		d.again()
 	case f == clientKill && d.now.fuse.Load() == 0:
 		// At one of its next steps; they are planned, written and under way.
-		d.now.fuse.Store(int64(1 + r.IntN(8)))
+		d.now.fuse.Store(int64(1 + r.IntN(6)))
 		r.note("%s: to be killed soon", d.now)
 	case f == dropAnswer:
 		r.breakStream(d)
@@ -147,7 +147,7 @@ func (r *run) move() {
 	if i := slices.IndexFunc(mine, func(p *parcel) bool { return p.op.ID != "" }); i > 0 && r.IntN(2) == 0 {
 		p = mine[i] // operations are what this is about
 	}
-	f := fault(r.IntN(12))
+	f := fault(r.IntN(9))
 	if f < faults && r.enabled.has(f) {
 		switch {
 		case f == dropRequest && p.answer == nil, f == dropAnswer && p.answer != nil:

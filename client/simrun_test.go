@@ -48,7 +48,7 @@ func newRun(t *testing.T, server *simServer, dir string, seed uint64) *run {
 		marks: map[string]map[readsync.Version]string{},
 	}
 	for f := range faults {
-		if r.IntN(10) < 8 {
+		if r.IntN(10) < 9 {
 			r.enabled |= 1 << f
 		}
 	}
@@ -158,11 +158,11 @@ func (r *run) oneStep() {
 			synctest.Wait()
 			r.net.collect()
 		}
-	case n < 74:
+	case n < 73:
 		r.use(r.devices[r.IntN(len(r.devices))])
-	case n < 86:
+	case n < 84:
 		r.elsewhere()
-	case n < 92:
+	case n < 89:
 		r.pass([]time.Duration{time.Second / 3, 2 * time.Second, 10 * time.Second, 45 * time.Second}[r.IntN(4)])
 	default:
 		r.strike()
