@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 const (
@@ -46,6 +47,7 @@ func TestSimulatedDevices(t *testing.T) {
 			server := newSimServer(t, dir)
 			for seed := from; seed < min(from+runsPerServer, first+runs); seed++ {
 				r := newRun(t, server, dir, seed)
+				r.sleep = time.Sleep
 				if !r.play() {
 					break
 				}

@@ -26,6 +26,7 @@ type run struct {
 	devices       []*simDevice
 	script        []string
 
+	sleep    func(time.Duration) // moves the bubble's clock
 	step     int
 	down     int      // the step at which the server is started again; zero while it is up
 	enabled  faultSet // what may happen in this run
@@ -172,7 +173,7 @@ func (r *run) oneStep() {
 // pass lets time go by.
 func (r *run) pass(d time.Duration) {
 	r.note("%v pass", d)
-	time.Sleep(d)
+	r.sleep(d)
 }
 
 // heal takes all faults away and lets everything happen that is left to happen.
@@ -205,7 +206,7 @@ func (r *run) settle(when string) {
 		if r.settled() {
 			return
 		}
-		time.Sleep(5 * time.Second)
+		r.sleep(5 * time.Second)
 	}
 	for _, d := range r.devices {
 		r.note("%s: %+v", d.now, d.now.client.Status())
