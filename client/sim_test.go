@@ -14,7 +14,7 @@ const (
 	runsPerServer = 50
 	// usualRuns and racedRuns are how many runs a plain test makes: under the race detector each
 	// takes several times as long.
-	usualRuns, racedRuns = 1000, 350
+	usualRuns, racedRuns = 1000, 400
 	// leastRuns is how many runs a plain test has of every fault and of every pair of faults.
 	leastRuns = 100
 )

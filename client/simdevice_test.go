@@ -42,6 +42,7 @@ type life struct {
 	window *client.Window
 	epoch  client.Snapshot
 	old    []client.Session  // what somebody saw some time ago
+	list   []client.Session  // likewise
 	views  []client.Snapshot // likewise, of the window
 	ops    []readsync.Operation
 	// replaced are the sessions that it told of to be replaced.

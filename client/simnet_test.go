@@ -70,6 +70,16 @@ var (
 	errDead    = errors.New("the process is dead")
 )
 
+// gone tells whether the client has given up.
+func (w *waiter) gone() bool {
+	select {
+	case <-w.left:
+		return true
+	default:
+		return false
+	}
+}
+
 // simNet is what is between the devices and the server. Nothing moves in it by itself: requests
 // wait until the history takes them on, and so do answers and the events of streams.
 type simNet struct {

@@ -96,7 +96,7 @@ func (r *run) fail(format string, args ...any) {
 }
 
 // stepsPerRun is how long the network is unkind.
-const stepsPerRun = 50
+const stepsPerRun = 47
 
 // play is the whole history; false when it failed.
 func (r *run) play() (ok bool) {

@@ -25,7 +25,7 @@ func (r *run) use(d *simDevice) {
 	} else if r.IntN(3) == 0 {
 		l.old = append(l.old, s)
 	}
-	switch r.IntN(10) {
+	switch r.IntN(12) {
 	case 0, 1:
 		r.act(d, fmt.Sprintf("read %s through %d", s.ID, s.ContentRevision),
 			[]*wish{r.seen(d, readsync.Read, s.Seen(), s.ContentRevision)},
@@ -49,14 +49,16 @@ func (r *run) use(d *simDevice) {
 }
 
 func (r *run) readAll(d *simDevice, list []client.Session) {
+	l := d.now
+	if l.list != nil && r.IntN(2) == 0 {
+		list = slices.DeleteFunc(l.list, func(s client.Session) bool { return l.replaced[s.ID] })
+	}
+	l.list = list
 	var drafts []*wish
 	for i := range list {
 		if s := &list[i]; s.ManualUnread || s.ContentRevision > s.ReadRevision {
 			drafts = append(drafts, r.seen(d, readsync.Read, s.Seen(), s.ContentRevision))
 		}
-	}
-	if r.IntN(3) == 0 {
-		r.post() // after the list was seen
 	}
 	r.act(d, fmt.Sprintf("read all %d", len(drafts)), drafts,
 		func() error { return d.now.client.MarkAllRead(list) })
@@ -82,7 +84,7 @@ func (r *run) observe(d *simDevice) {
 		return
 	}
 	o := looking(l.window)
-	if n := len(l.views); n > 0 && r.IntN(4) == 0 {
+	if n := len(l.views); n > 0 && r.IntN(2) == 0 {
 		o.Snapshot = l.views[r.IntN(n)]
 	} else {
 		l.views = append(l.views, o.Snapshot)
@@ -180,7 +182,13 @@ func (r *run) do(method, session, rest string, body object) {
 
 func (r *run) post() {
 	if r.down == 0 {
-		r.do("POST", r.anySession(), "/messages", object{
+		session := r.anySession()
+		if w := r.devices[r.IntN(2)].now.window; w != nil && r.IntN(2) == 0 {
+			if s := w.Snapshot().Session; r.gone[s] == "" {
+				session = s // that somebody looks at
+			}
+		}
+		r.do("POST", session, "/messages", object{
 			"localId": r.newID("local"), "payload": "an answer",
 			"kind": []string{"text", "text", "tool"}[r.IntN(3)],
 		})

@@ -44,6 +44,7 @@ var suites = []suite{
 		served,
 	}},
 	{"client", []stage{
+		{dir: "client", tests: "^Test(AnAnswerIsNewerThanTheList|AMergeReachesTheWindowsOfItsDestination)$"},
 		// TIDEMARK_SEEDS, in percent, makes it shorter.
 		{dir: "client", tests: "^TestSimulatedDevices$"},
 	}},
