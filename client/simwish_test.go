@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"testing/synctest"
 
 	"github.com/tidemark-im/tidemark/client"
 	"github.com/tidemark-im/tidemark/client/readsync"
@@ -96,6 +97,7 @@ func (r *run) adopt(d *simDevice, before *life, stored []readsync.Operation) {
 func (r *run) act(d *simDevice, what string, drafts []*wish, do func() error) {
 	r.drafts = drafts
 	err := do()
+	synctest.Wait() // nothing is answered meanwhile
 	r.note("%s: %s: %v", d.now, what, err)
 	switch {
 	case d.now.dead.Load():
@@ -104,7 +106,7 @@ func (r *run) act(d *simDevice, what string, drafts []*wish, do func() error) {
 		ops := d.now.client.Operations()
 		r.made(d, drafts, ops, true)
 		stored := r.stored(d)
-		for _, op := range ops { // attempts may be counted at this moment
+		for _, op := range ops {
 			if !slices.ContainsFunc(stored, func(x readsync.Operation) bool { return x.ID == op.ID }) {
 				r.fail("%s shows %+v, and its file has %+v", d.now, op, stored)
 			}
