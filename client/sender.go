@@ -102,7 +102,7 @@ func (c *Client) sendOne(ctx context.Context, a attempt) bool {
 	if err := c.expire(); err != nil {
 		return c.failed(a, err, 0, "")
 	}
-	held := func(session string) bool { return c.holds.sessions[session].until.After(a.now) }
+	held := func(session string) bool { return c.holds.sessions[session].until.After(c.now()) }
 	c.mu.Lock()
 	op, ready := c.outbox.Next(held)
 	none := c.outbox.Len() == 0
@@ -114,7 +114,9 @@ func (c *Client) sendOne(ctx context.Context, a attempt) bool {
 		return false
 	}
 	err := c.commit(func() (change readsync.Change, err error) {
-		if op, ready = c.outbox.Next(held); ready { // another sender may have been quicker
+		// Another sender may have been quicker, or may have failed.
+		op, ready = c.outbox.Next(held)
+		if ready = ready && !c.holds.all.until.After(c.now()); ready {
 			change = c.outbox.Begin(op.ID)
 		}
 		return change, nil
@@ -146,12 +148,19 @@ func (c *Client) deliverOne(ctx context.Context, a attempt, op readsync.Operatio
 		answer = r.settlement()
 	}
 	c.opts.onStep("answered")
+	why, session := undecided(&op, &answer, err)
 	stored := c.commit(func() (readsync.Change, error) {
 		return c.outbox.Settle(op.ID, answer), nil
 	}, func() {
 		if answer.State != nil {
 			c.hear(op.Session, *answer.State)
 		}
+		if why != nil { // at the same moment, or another sender would send it at once
+			c.hold(a, r.wait, session)
+			return
+		}
+		delete(c.holds.sessions, op.Session)
+		c.holds.all = hold{}
 	})
 	if stored != nil {
 		c.unbegin(op.ID)
@@ -162,23 +171,29 @@ func (c *Client) deliverOne(ctx context.Context, a attempt, op readsync.Operatio
 			c.replaced(op.Session, by)
 		}
 	}
-	switch {
-	case answer.Verdict() == readsync.Accepted, answer.Verdict() == readsync.Rejected:
-		c.mu.Lock()
-		delete(c.holds.sessions, op.Session)
-		c.holds.all = hold{}
-		c.mu.Unlock()
-		c.waiting(nil)
-		return true
-	case err == nil && answer.Status == http.StatusUnauthorized:
-		return c.failed(a, ErrCredentials, r.wait, "")
-	case err == nil:
-		err = &RefusedError{Status: answer.Status, Code: answer.Code}
-		if answer.Status == http.StatusInternalServerError && answer.Code != "" {
-			return c.failed(a, err, r.wait, op.Session) // of this session, as far as is known
-		}
+	if c.ctx.Err() == nil {
+		c.waiting(why)
 	}
-	return c.failed(a, err, r.wait, "")
+	return why == nil || session != "" // others may go on
+}
+
+// undecided tells why an answer decides nothing, and the session if it is of that alone; nil when it
+// decides.
+func undecided(op *readsync.Operation, a *readsync.Answer, err error) (why error, session string) {
+	verdict := a.Verdict()
+	switch {
+	case err != nil:
+		return err, ""
+	case verdict == readsync.Accepted, verdict == readsync.Rejected:
+		return nil, ""
+	case verdict == readsync.Credentials:
+		return ErrCredentials, ""
+	}
+	why = &RefusedError{Status: a.Status, Code: a.Code}
+	if a.Status == http.StatusInternalServerError && a.Code != "" {
+		return why, op.Session // as far as is known
+	}
+	return why, ""
 }
 
 // restore learns whose operations there are, and takes them from the file.
@@ -223,6 +238,14 @@ func (c *Client) failed(a attempt, err error, asked time.Duration, session strin
 		return false
 	}
 	c.mu.Lock()
+	c.hold(a, asked, session)
+	c.mu.Unlock()
+	c.waiting(err)
+	return session != "" // others may go on
+}
+
+// hold holds a session back, or everything, after a failed attempt; c.mu is held.
+func (c *Client) hold(a attempt, asked time.Duration, session string) {
 	h := c.holds.all
 	if session != "" {
 		h = c.holds.sessions[session]
@@ -244,9 +267,6 @@ func (c *Client) failed(a attempt, err error, asked time.Duration, session strin
 		}
 		c.holds.sessions[session] = h
 	}
-	c.mu.Unlock()
-	c.waiting(err)
-	return session != "" // others may go on
 }
 
 func later(a, b time.Time) time.Time {
