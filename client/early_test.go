@@ -24,6 +24,7 @@ func TestAnAnswerIsNewerThanTheList(t *testing.T) {
 	}
 	asked, done := make(chan struct{}), make(chan struct{})
 	var once, settled sync.Once
+	t.Cleanup(func() { settled.Do(func() { close(done) }) })
 	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 		switch {
 		case r.Header.Get("Direct") != "":
