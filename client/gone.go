@@ -82,7 +82,7 @@ func (d *departures) awaited(x departure) bool {
 		return true
 	}
 	for at, stream := range d.asks {
-		if at < x.at && !(stream && x.streamed) {
+		if at < x.at && (!stream || !x.streamed) {
 			return true
 		}
 	}

@@ -148,7 +148,7 @@ func (c *Client) deliverOne(ctx context.Context, a attempt, op readsync.Operatio
 		answer = r.settlement()
 	}
 	c.opts.onStep("answered")
-	why, session := undecided(&op, &answer, err)
+	session, why := undecided(&op, &answer, err)
 	stored := c.commit(func() (readsync.Change, error) {
 		return c.outbox.Settle(op.ID, answer), nil
 	}, func() {
@@ -177,23 +177,23 @@ func (c *Client) deliverOne(ctx context.Context, a attempt, op readsync.Operatio
 	return why == nil || session != "" // others may go on
 }
 
-// undecided tells why an answer decides nothing, and the session if it is of that alone; nil when it
-// decides.
-func undecided(op *readsync.Operation, a *readsync.Answer, err error) (why error, session string) {
+// undecided tells why an answer decides nothing, and the session if it is of that alone; a nil error
+// when it decides.
+func undecided(op *readsync.Operation, a *readsync.Answer, err error) (session string, why error) {
 	verdict := a.Verdict()
 	switch {
 	case err != nil:
-		return err, ""
+		return "", err
 	case verdict == readsync.Accepted, verdict == readsync.Rejected:
-		return nil, ""
+		return "", nil
 	case verdict == readsync.Credentials:
-		return ErrCredentials, ""
+		return "", ErrCredentials
 	}
 	why = &RefusedError{Status: a.Status, Code: a.Code}
 	if a.Status == http.StatusInternalServerError && a.Code != "" {
-		return why, op.Session // as far as is known
+		return op.Session, why // as far as is known
 	}
-	return why, ""
+	return "", why
 }
 
 // restore learns whose operations there are, and takes them from the file.

@@ -159,15 +159,6 @@ func (d *simDevice) again() {
 	r.adopt(d, before, stored)
 }
 
-// shows is what is shown of a session: nil for nothing.
-func (l *life) shows(session string) *client.Session {
-	s, err := l.client.Session(session)
-	if err != nil {
-		return nil
-	}
-	return &s
-}
-
 func (l *life) takeEvents() []client.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
