@@ -37,6 +37,7 @@ test: deps ## Install what is missing, vet, run every test with the race detecto
 	$(GO) vet ./...
 	$(GO) run ./scripts/services run -- env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
 	$(GO) test -run 'Share|Increments' ./internal/bench/... # says nothing under the race detector
+	$(GO) test -run '^TestSimulatedDevices$$' ./client # more runs than there is time for with it
 	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
 
 .PHONY: recorded
@@ -104,6 +105,10 @@ microbench: ## Run the Go benchmarks of PKG=
 soak-wakes: ## Send 105,000 wakes to a receiver that fails, is late, silent and answers twice; minutes
 	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '^(TestDeliveries|TestKilledWorkers)$$' ./outbox
 
+.PHONY: soak-client
+soak-client: ## Play 10,000 seeded histories of two clients, a server and an unkind network; minutes
+	TIDEMARK_SEEDS=1000 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulatedDevices$$' ./client
+
 .PHONY: soak
-soak: ## Run the long versions of the crash, race and replay tests; this takes hours
+soak: soak-client ## Run the long versions of the crash, race and replay tests; this takes hours
 	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '$(RUN)' $(PKG)

@@ -38,6 +38,7 @@ type Options struct {
 	NewID  func() string
 
 	onStep func(step string) // tests stop the process in between
+	noSync bool              // tests end the process and never the machine
 	own    bool              // nobody else uses the connections of HTTP
 }
 
@@ -62,11 +63,14 @@ type Client struct {
 	outbox   readsync.Outbox
 	restored bool
 	sessions map[string]*session
-	gone     map[string]struct{} // merged away: an older answer must not bring them back
-	tick     uint64              // counts events of the stream
-	listed   bool
-	stale    bool // the list has to be loaded
-	// unresolved are sessions that were merged away, nobody knows yet into which.
+	// early is what answers to operations of an earlier run say of sessions that were not listed yet:
+	// what was read then must not be shown as unread by a list that is older than the answer.
+	early      map[string]readsync.State
+	tick       uint64 // counts events of the stream
+	listed     bool
+	stale      bool // the list has to be loaded
+	departures departures
+	// unresolved are sessions of which the server has to say what became of them.
 	unresolved []string
 	windows    map[*Window]struct{}
 	holds      holds
@@ -111,14 +115,13 @@ func OpenWith(
 		return nil, err
 	}
 	o.fill()
-	store, err := openStore(ctx, storePath, base, o.onStep)
+	store, err := openStore(ctx, storePath, base, &o)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", storePath, err)
 	}
 	c := &Client{
 		opts: o, base: base, token: token, store: store, auth: newIdentity(),
-		sessions: map[string]*session{}, gone: map[string]struct{}{},
-		windows:  map[*Window]struct{}{},
+		sessions: map[string]*session{}, early: map[string]readsync.State{}, windows: map[*Window]struct{}{},
 		turns:    make(chan *turn),
 		sendWake: make(chan struct{}, 1), listWake: make(chan struct{}, 1),
 		streamWake: make(chan struct{}, 1), scopesWake: make(chan struct{}, 1),

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,7 +24,8 @@ const childEnv = "TIDEMARK_CLIENT_CHILD"
 type orders struct {
 	Base, Token, Path string
 	Sessions          []string // to read, to mark, to read with all
-	Stop              int64    // the step at which to stop and wait for the end, from 1; zero for none
+	Step              string   // at which to stop and wait for the end; empty for none
+	Stop              int64    // when it comes for so many times
 }
 
 // runChild is a process that does three things, says when each of them is shown, and then waits for
@@ -41,7 +44,7 @@ func runChild() {
 		}
 	}}
 	options.OnStep(func(step string) {
-		if steps.Add(1) == o.Stop {
+		if step == o.Step && steps.Add(1) == o.Stop {
 			fmt.Println("at", step)
 			select {}
 		}
@@ -90,9 +93,16 @@ func die(err error) {
 // blow says where a child is killed: at one of its own steps, or by the server, when it has an
 // operation and before it carries it out, or after that and before it answers.
 type blow struct {
-	step          int64
-	before, after int // the number of the operation's request, from 1
+	step          string
+	nth           int64 // time that the step comes, from 1
+	before, after int   // the number of the operation's request, from 1
 }
+
+// steps are those that a child is stopped and killed at: a change is planned, but nothing of it
+// written; written, but not committed; committed, but not shown; shown. An operation is under way, but
+// not sent; answered, but not settled, of which planning, writing and showing are steps again. Between
+// sent and answered it is the server that kills, before it carries the operation out and after that.
+var steps = []string{"answered", "applied", "commit", "send", "write", "written"}
 
 // A client that is killed at any moment loses nothing of what it has shown, and does nothing twice:
 // another device undoes the mark meanwhile, and it stays undone.
@@ -102,12 +112,17 @@ func TestKilledAnywhere(t *testing.T) {
 	for _, b := range blows {
 		w.killed(b)
 	}
-	for step := int64(1); w.killed(blow{step: step}); step++ {
-		if step == 200 {
-			t.Fatal("it never ends")
+	for _, step := range steps {
+		for n := int64(1); w.killed(blow{step: step, nth: n}); n++ {
+			if n == 100 {
+				t.Fatal("it never ends")
+			}
 		}
 	}
-	t.Logf("killed %d times", w.rounds-1)
+	if got := slices.Sorted(maps.Keys(w.steps)); !slices.Equal(got, steps) {
+		t.Errorf("killed at %v, want all of %v", got, steps)
+	}
+	t.Logf("killed %d times, at its own steps %v", w.rounds-len(steps), w.steps)
 }
 
 // killed runs a child into a blow and judges what is left; false when it came through.
@@ -116,7 +131,7 @@ func (w *world) killed(b blow) bool {
 	w.rounds++
 	name := func(what string) string { return fmt.Sprintf("%s-%d", what, w.rounds) }
 	o := orders{
-		Base: w.http.URL, Token: w.token("A"), Stop: b.step,
+		Base: w.http.URL, Token: w.token("A"), Step: b.step, Stop: b.nth,
 		Path:     filepath.Join(w.t.TempDir(), "client.db"),
 		Sessions: []string{name("read"), name("mark"), name("all")},
 	}
@@ -166,6 +181,7 @@ func (w *world) killed(b blow) bool {
 			shown[rest] = true
 		case "at":
 			at = rest
+			w.steps[at]++
 			_ = cmd.Process.Kill()
 		case "done":
 			through = true

@@ -31,11 +31,15 @@
 //	  -> the operation is planned on top of the outbox
 //	  -> written to the file (synchronous=FULL), with the exact revision and version seen
 //	  -> shown
-//	  -> the sender notes that it is under way, and sends it
+//	  -> a sender notes that it is under way, and sends it
 //	  -> the answer settles this operation, in the file, and in what is shown
 //
 // A process may be killed between any two of these steps. What was shown is in the file, and is sent
 // again; sending a read or a mark twice does what sending it once does.
+//
+// The server takes one session in a request. Four requests are under way at once, of four sessions,
+// so that MarkAllRead of a long list does not wait for each in turn; the operations of one session
+// are sent one after the other.
 //
 // # Invariants
 //
@@ -61,11 +65,25 @@
 //	a session was merged into another      its operations are lost, its windows become windows of
 //	                                       the other session and load a fresh tail: EventReplaced
 //	the stream breaks, or is silent        it is opened again where it ended; windows load what came
-//	for two and a half heartbeats          meanwhile
+//	for two and a half heartbeats          meanwhile; what was edited or removed meanwhile stays in
+//	                                       them as it was, until they are opened again
 //
-// A mark whose answer was lost is refused at the next attempt, because it is there. That is told as
-// no loss. But it might as well be another device's, so that a read made on top of it, in the moments
-// before the answer should have come, is read to its revision and leaves the mark.
+// A mark whose answer was lost is refused at the next attempt, because it is there: the refusal says
+// the next version, marked, and beginning nowhere. What was wanted is in force then, whoever did it,
+// and nothing is told. A mark that begins at a message is another device's for certain. Otherwise a
+// state does not say whose operation made it, and the server keeps no name of one: the mark may be
+// another device's, who made it a moment after ours was undone on this device. So a read that was made
+// on top of the mark before it was settled is read to its revision and leaves the mark: a mark too
+// many is seen and read again, one that was taken away from somebody is not. A state beyond the next
+// version says that others changed it since, and the mark is told as lost, though it may have been
+// there for a while.
+//
+// # What is remembered
+//
+// Sessions that were merged away are remembered for as long as a request or a stream is under way
+// that began before that was known (gone.go): its answer would bring them back. A session that the
+// list does not have any more is asked about, since a list in pages may miss one that was touched
+// meanwhile.
 //
 // # Duties of the caller
 //

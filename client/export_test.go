@@ -1,9 +1,17 @@
 package client
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+
+	"github.com/tidemark-im/tidemark/client/readsync"
+)
 
 // OnStep has a function called between the steps of an operation.
 func (o *Options) OnStep(fn func(step string)) { o.onStep = fn }
+
+// NoSync leaves out waiting for the disk: the file is safe from the end of the process only.
+func (o *Options) NoSync() { o.noSync = true }
 
 // Fill lets the file grow by nothing any more; Empty takes that back.
 func (c *Client) Fill() error { return c.limitPages(1) }
@@ -18,3 +26,47 @@ func (c *Client) limitPages(n int) error {
 
 // Normalize is how addresses are compared.
 func Normalize(address string) (string, error) { return normalize(address) }
+
+// Operations are those that the server has not decided on, as they are shown.
+func (c *Client) Operations() []readsync.Operation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outbox.Operations()
+}
+
+// Stored are the operations of a namespace that are in the file.
+func (c *Client) Stored(ns Namespace) ([]readsync.Operation, error) {
+	return c.store.load(context.Background(), ns)
+}
+
+// Settled tells whether the list and all windows are as the server has them, as far as the client
+// knows.
+func (c *Client) Settled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.windows {
+		if _, behind := w.state.NeedsCatchUp(); behind || w.state.NeedsTail() || w.err != nil {
+			return false
+		}
+	}
+	return !c.stale && len(c.unresolved) == 0
+}
+
+// Departed is how many sessions are remembered to be gone.
+func (c *Client) Departed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.departures.gone)
+}
+
+// Seen is what a session was when it was seen.
+func (s *Session) Seen() readsync.View { return s.seen }
+
+// Reading is the operation that a reading of the window would be.
+func (w *Window) Reading() readsync.Operation {
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	through, _ := w.state.Receipt()
+	op, _ := w.state.Reading("", through, 0)
+	return op
+}

@@ -71,7 +71,8 @@ type world struct {
 	http   *httptest.Server
 	moves  chan struct{} // something may have happened
 	turns  int
-	rounds int // of processes that were killed
+	rounds int            // of processes that were killed
+	steps  map[string]int // at which they were
 
 	mu   sync.Mutex
 	gate func(w http.ResponseWriter, r *http.Request, next http.Handler)
@@ -99,7 +100,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, moves: make(chan struct{}, 1)}
+	w := &world{t: t, moves: make(chan struct{}, 1), steps: map[string]int{}}
 	w.http = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.log = append(w.log, r.Method+" "+r.URL.RequestURI())

@@ -127,31 +127,54 @@ func (c *Client) tell(w *wireSession) {
 
 // put takes in a statement; c.mu is held.
 func (c *Client) put(w *wireSession, tick uint64, newest bool) {
-	if _, gone := c.gone[w.ID]; gone {
+	if c.departures.has(w.ID) {
 		return
 	}
 	x := c.sessions[w.ID]
 	if x == nil {
-		x = &session{}
+		x = &session{said: c.early[w.ID]}
+		delete(c.early, w.ID)
 		c.sessions[w.ID], newest = x, true
 	}
 	x.merge(w, newest)
 	x.streamed = max(x.streamed, tick)
 }
 
-// remove takes out a session that was merged into another one, and finds out into which.
+// hear takes in what an answer to an operation says of a session; c.mu is held.
+func (c *Client) hear(id string, s readsync.State) {
+	if x := c.sessions[id]; x != nil {
+		x.said, x.told = x.said.Merge(s), true
+		return
+	}
+	c.early[id] = c.early[id].Merge(s)
+}
+
+// remove takes out a session that the stream tells to be merged into another one, and finds out into
+// which. The stream may tell of it again, and an answer may have told before.
 func (c *Client) remove(id string) {
-	c.supersede(id)
 	c.mu.Lock()
-	c.unresolved = append(c.unresolved, id)
+	for w := range c.windows { // of the other one: what was copied there is no event of its own
+		w.state.Interrupted()
+		wake(w.wake)
+	}
+	concerned := c.concerned(id)
+	c.departures.note(id, func(x *departure) {
+		x.streamed, x.resolving = true, x.resolving || concerned
+	})
+	if concerned && !slices.Contains(c.unresolved, id) {
+		c.unresolved = append(c.unresolved, id)
+	}
 	c.mu.Unlock()
-	wake(c.listWake)
+	if concerned {
+		c.supersede(id)
+		wake(c.listWake)
+	}
 }
 
 // supersede forgets a session whose id leads to another one, and what was meant for it.
 func (c *Client) supersede(id string) {
 	c.mu.Lock()
-	c.gone[id] = struct{}{}
+	c.departures.note(id, func(*departure) {})
 	delete(c.sessions, id)
 	c.mu.Unlock()
 	err := c.commit(func() (readsync.Change, error) { return c.outbox.Supersede(id), nil }, nil)
@@ -162,10 +185,13 @@ func (c *Client) supersede(id string) {
 	c.events.add()
 }
 
-// replaced moves everything from a session to the one in its place.
+// replaced moves everything from a session to the one in its place. The answers to several requests
+// may tell of it; the caller is told once.
 func (c *Client) replaced(id, by string) {
 	c.supersede(id)
 	c.mu.Lock()
+	told := c.departures.told(id)
+	c.departures.note(id, func(x *departure) { x.told = true })
 	for w := range c.windows {
 		if w.state.Session() == id {
 			w.state.Replaced(by)
@@ -174,6 +200,10 @@ func (c *Client) replaced(id, by string) {
 		}
 	}
 	c.mu.Unlock()
+	if told {
+		c.events.add() // windows that were opened since
+		return
+	}
 	c.events.add(Event{Kind: EventReplaced, Session: id, By: by})
 }
 
@@ -201,7 +231,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		var id string
-		if ids := c.unresolved; len(ids) > 0 {
+		if ids := c.unresolved; len(ids) > 0 && c.restored { // what was meant for them is known
 			id = ids[0]
 		}
 		stale := c.stale
@@ -212,6 +242,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 				return err
 			}
 			c.mu.Lock()
+			c.departures.resolve(id, true)
 			c.unresolved = slices.DeleteFunc(c.unresolved,
 				func(other string) bool { return other == id })
 			c.mu.Unlock()
@@ -227,6 +258,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 
 // resolve asks what is in the place of a session.
 func (c *Client) resolve(ctx context.Context, id string) error {
+	defer c.asking(false)()
 	var w wireSession
 	err := c.get(ctx, sessionPath(id, ""), &w)
 	var refused *RefusedError
@@ -235,13 +267,21 @@ func (c *Client) resolve(ctx context.Context, id string) error {
 		c.replaced(id, refused.ReplacedBy)
 		return nil
 	case errors.As(err, &refused) && refused.Status == http.StatusNotFound && refused.Code != "":
-		return nil // gone for good
+		c.supersede(id) // gone for good
+		return nil
+	case err == nil:
+		c.mu.Lock()
+		c.put(&w, 0, false)
+		c.mu.Unlock()
+		c.events.add()
 	}
 	return err
 }
 
-// relist loads all pages. What they do not have, and no event told of since, is gone.
+// relist loads all pages. What they do not have, and no event told of since, was merged away, or it
+// was touched while the pages were loaded: the server is asked about each.
 func (c *Client) relist(ctx context.Context) error {
+	defer c.asking(false)()
 	c.mu.Lock()
 	c.stale = false
 	began := c.tick
@@ -274,10 +314,13 @@ func (c *Client) relist(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	for id, x := range c.sessions {
-		if _, there := listed[id]; !there && x.streamed <= began {
-			delete(c.sessions, id)
+		_, there := listed[id]
+		if !there && x.streamed <= began && !slices.Contains(c.unresolved, id) {
+			c.departures.resolve(id, false)
+			c.unresolved = append(c.unresolved, id)
 		}
 	}
+	clear(c.early) // of those that are no more
 	c.listed = true
 	c.mu.Unlock()
 	c.events.add()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/tidemark-im/tidemark/client/readsync"
@@ -21,7 +22,6 @@ type holds struct {
 	all      hold
 	sessions map[string]hold
 	lifts    uint64 // how often everything was to be attempted at once
-	began    uint64 // lifts when the last attempt began: what fails of an older one is no hold
 }
 
 // lift lets everything be attempted now. How often it failed is kept.
@@ -50,53 +50,85 @@ func (h *holds) next(now time.Time, most time.Duration) time.Duration {
 // expiryCheck is how often the age of operations is looked at when nothing happens.
 const expiryCheck = time.Hour
 
-// runSender sends operations, one at a time, until the context ends.
+// senders is how many operations are under way at once: each is of another session, and the server
+// takes one session in a request.
+const senders = 4
+
+// attempt is one try to send something, or to find out what there is to send.
+type attempt struct {
+	now   time.Time
+	lifts uint64 // when it began: what fails of an older one is no hold
+}
+
+// runSender finds out what an earlier run has left, and sends operations until the context ends.
 func (c *Client) runSender(ctx context.Context) {
-	for ctx.Err() == nil {
-		if c.sendOne(ctx) {
-			continue
+	for restored := false; !restored && ctx.Err() == nil; {
+		if restored = c.attempt(ctx, c.restore); !restored {
+			c.rest(ctx)
 		}
-		c.mu.Lock()
-		d := c.holds.next(c.now(), expiryCheck)
-		c.mu.Unlock()
-		c.pause(ctx, d, c.sendWake)
 	}
+	var work sync.WaitGroup
+	for range senders {
+		work.Go(func() {
+			for ctx.Err() == nil {
+				if !c.attempt(ctx, c.sendOne) {
+					c.rest(ctx)
+				}
+			}
+		})
+	}
+	work.Wait()
+}
+
+// attempt does one thing, unless everything is held back; false when there is nothing to do now.
+func (c *Client) attempt(ctx context.Context, do func(context.Context, attempt) bool) bool {
+	c.mu.Lock()
+	a := attempt{c.now(), c.holds.lifts}
+	held := c.holds.all.until.After(a.now)
+	c.mu.Unlock()
+	return !held && do(ctx, a)
+}
+
+// rest waits for the next attempt.
+func (c *Client) rest(ctx context.Context) {
+	c.mu.Lock()
+	d := c.holds.next(c.now(), expiryCheck)
+	c.mu.Unlock()
+	c.pause(ctx, d, c.sendWake)
 }
 
 // sendOne does one thing, and reports false when there is nothing to do now.
-func (c *Client) sendOne(ctx context.Context) bool {
-	c.mu.Lock()
-	now, restored := c.now(), c.restored
-	held := c.holds.all.until.After(now)
-	c.holds.began = c.holds.lifts
-	c.mu.Unlock()
-	if held {
-		return false
-	}
-	if !restored {
-		return c.restore(ctx)
-	}
+func (c *Client) sendOne(ctx context.Context, a attempt) bool {
 	if err := c.expire(); err != nil {
-		return c.failed(err, 0, "")
+		return c.failed(a, err, 0, "")
 	}
+	held := func(session string) bool { return c.holds.sessions[session].until.After(c.now()) }
 	c.mu.Lock()
-	op, ready := c.outbox.Next(func(session string) bool {
-		return c.holds.sessions[session].until.After(now)
-	})
+	op, ready := c.outbox.Next(held)
 	none := c.outbox.Len() == 0
 	c.mu.Unlock()
+	if none {
+		c.waiting(nil) // what it waited with was lost
+	}
 	if !ready {
-		if none {
-			c.waiting(nil) // what it waited with was lost
-		}
 		return false
 	}
-	err := c.commit(func() (readsync.Change, error) { return c.outbox.Begin(op.ID), nil }, nil)
-	if err != nil {
+	err := c.commit(func() (change readsync.Change, err error) {
+		// Another sender may have been quicker, or may have failed.
+		op, ready = c.outbox.Next(held)
+		if ready = ready && !c.holds.all.until.After(c.now()); ready {
+			change = c.outbox.Begin(op.ID)
+		}
+		return change, nil
+	}, nil)
+	switch {
+	case err != nil:
 		c.unbegin(op.ID)
-		return c.failed(err, 0, "")
+		return c.failed(a, err, 0, "")
+	case !ready:
+		return false
 	}
-	return c.deliverOne(ctx, op)
+	return c.deliverOne(ctx, a, op)
 }
 
 // unbegin takes back that an operation is under way, which never left.
@@ -107,7 +139,8 @@ func (c *Client) unbegin(id string) {
 }
 
 // deliverOne sends an operation that is noted as being sent, and settles it.
-func (c *Client) deliverOne(ctx context.Context, op readsync.Operation) bool {
+func (c *Client) deliverOne(ctx context.Context, a attempt, op readsync.Operation) bool {
+	defer c.asking(false)()
 	c.opts.onStep("send")
 	r, err := c.request(ctx, http.MethodPut, c.targetPath(op.Session, "/read-state"), newBody(&op))
 	answer := readsync.Answer{Unsent: errors.Is(err, errUnsent)}
@@ -115,48 +148,61 @@ func (c *Client) deliverOne(ctx context.Context, op readsync.Operation) bool {
 		answer = r.settlement()
 	}
 	c.opts.onStep("answered")
+	session, why := undecided(&op, &answer, err)
 	stored := c.commit(func() (readsync.Change, error) {
 		return c.outbox.Settle(op.ID, answer), nil
 	}, func() {
 		c.settled(op.Session, answer.State, r.body)
+		if why != nil { // at the same moment, or another sender would send it at once
+			c.hold(a, r.wait, session)
+			return
+		}
+		delete(c.holds.sessions, op.Session)
+		c.holds.all = hold{}
 	})
 	if stored != nil {
 		c.unbegin(op.ID)
-		return c.failed(stored, 0, "") // it is sent once more
+		return c.failed(a, stored, 0, "") // it is sent once more
 	}
 	if answer.Code == readsync.CodeReplaced {
 		if by := r.problem().ReplacedBy; by != "" {
 			c.replaced(op.Session, by)
 		}
 	}
-	switch {
-	case answer.Verdict() == readsync.Accepted, answer.Verdict() == readsync.Rejected:
-		c.mu.Lock()
-		delete(c.holds.sessions, op.Session)
-		c.holds.all = hold{}
-		c.mu.Unlock()
-		c.waiting(nil)
-		return true
-	case err == nil && answer.Status == http.StatusUnauthorized:
-		return c.failed(ErrCredentials, r.wait, "")
-	case err == nil:
-		err = &RefusedError{Status: answer.Status, Code: answer.Code}
-		if answer.Status == http.StatusInternalServerError && answer.Code != "" {
-			return c.failed(err, r.wait, op.Session) // of this session, as far as is known
-		}
+	if c.ctx.Err() == nil {
+		c.waiting(why)
 	}
-	return c.failed(err, r.wait, "")
+	return why == nil || session != "" // others may go on
+}
+
+// undecided tells why an answer decides nothing, and the session if it is of that alone; a nil error
+// when it decides.
+func undecided(op *readsync.Operation, a *readsync.Answer, err error) (session string, why error) {
+	verdict := a.Verdict()
+	switch {
+	case err != nil:
+		return "", err
+	case verdict == readsync.Accepted, verdict == readsync.Rejected:
+		return "", nil
+	case verdict == readsync.Credentials:
+		return "", ErrCredentials
+	}
+	why = &RefusedError{Status: a.Status, Code: a.Code}
+	if a.Status == http.StatusInternalServerError && a.Code != "" {
+		return op.Session, why // as far as is known
+	}
+	return "", why
 }
 
 // restore learns whose operations there are, and takes them from the file.
-func (c *Client) restore(ctx context.Context) bool {
+func (c *Client) restore(ctx context.Context, a attempt) bool {
 	if _, err := c.authorize(ctx); err != nil {
-		return c.failed(err, 0, "")
+		return c.failed(a, err, 0, "")
 	}
 	ns, _ := c.auth.namespace()
 	ops, err := c.store.load(ctx, ns)
 	if err != nil {
-		return c.failed(err, 0, "")
+		return c.failed(a, err, 0, "")
 	}
 	c.mu.Lock()
 	c.outbox, c.restored = readsync.Restore(ops), true
@@ -185,18 +231,31 @@ func (c *Client) expire() error {
 }
 
 // failed holds a session back, or everything, and returns false.
-func (c *Client) failed(err error, asked time.Duration, session string) bool {
+func (c *Client) failed(a attempt, err error, asked time.Duration, session string) bool {
 	if c.ctx.Err() != nil {
 		return false
 	}
 	c.mu.Lock()
+	c.hold(a, asked, session)
+	c.mu.Unlock()
+	c.waiting(err)
+	return session != "" // others may go on
+}
+
+// hold holds a session back, or everything, after a failed attempt; c.mu is held.
+func (c *Client) hold(a attempt, asked time.Duration, session string) {
 	h := c.holds.all
 	if session != "" {
 		h = c.holds.sessions[session]
 	}
-	h.failures++
-	if h.until = (time.Time{}); c.holds.began == c.holds.lifts {
-		h.until = c.now().Add(max(asked, c.delay(h.failures)))
+	switch now := c.now(); {
+	case a.lifts != c.holds.lifts: // everything was to be attempted at once, and is
+		h.failures++
+	case h.until.After(now): // what was under way beside it failed of the same
+		h.until = later(h.until, now.Add(asked))
+	default:
+		h.failures++
+		h.until = now.Add(max(asked, c.delay(h.failures)))
 	}
 	if session == "" {
 		c.holds.all = h
@@ -206,7 +265,11 @@ func (c *Client) failed(err error, asked time.Duration, session string) bool {
 		}
 		c.holds.sessions[session] = h
 	}
-	c.mu.Unlock()
-	c.waiting(err)
-	return session != "" // others may go on
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -50,23 +50,25 @@ CREATE INDEX operations_in_order ON operations (origin, workspace, member, n)`
 
 // openStore opens the file, or makes it, and keeps everybody else out until it is closed or the
 // process dies.
-func openStore(
-	ctx context.Context, path, origin string, onStep func(string),
-) (*store, error) {
+func openStore(ctx context.Context, path, origin string, o *Options) (*store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	// With the exclusive lock the log of changes needs no memory shared with other processes.
+	synchronous := "synchronous(FULL)"
+	if o.noSync {
+		synchronous = "synchronous(OFF)"
+	}
 	dsn := (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: url.Values{"_pragma": {
-		"locking_mode(EXCLUSIVE)", "journal_mode(WAL)", "synchronous(FULL)",
+		"locking_mode(EXCLUSIVE)", "journal_mode(WAL)", synchronous,
 	}}.Encode()}).String()
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	s := &store{db: db, origin: origin, onStep: onStep}
+	s := &store{db: db, origin: origin, onStep: o.onStep}
 	if err := s.prepare(ctx); err != nil {
 		_ = db.Close() // the first error is the one that matters
 		return nil, err

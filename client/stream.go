@@ -29,7 +29,7 @@ var (
 func (c *Client) runStream(ctx context.Context) {
 	last, failures := "", 0
 	for ctx.Err() == nil {
-		hello, err := c.follow(ctx, "/api/events", &last, c.event)
+		hello, err := c.followSessions(ctx, &last)
 		c.setLive(false)
 		if ctx.Err() != nil {
 			return
@@ -53,6 +53,12 @@ func (c *Client) setLive(live bool) {
 	if changed {
 		c.events.add()
 	}
+}
+
+// followSessions is what may bring back sessions that have gone since it began.
+func (c *Client) followSessions(ctx context.Context, last *string) (hello bool, err error) {
+	defer c.asking(true)()
+	return c.follow(ctx, "/api/events", last, c.event)
 }
 
 // follow opens a stream after the last event and takes in what comes until it ends.

@@ -64,7 +64,7 @@ func (c *Client) view(target string) (v readsync.View, known bool) {
 func (c *Client) settled(target string, state *readsync.State, body []byte) {
 	if scope, ok := strings.CutPrefix(target, scopeMark); ok {
 		c.hub.answered(scope, body)
-	} else if x := c.sessions[target]; x != nil && state != nil {
-		x.said, x.told = x.said.Merge(*state), true
+	} else if state != nil {
+		c.hear(target, *state)
 	}
 }

@@ -204,6 +204,7 @@ func (w *Window) load(ctx context.Context) (more bool, err error) {
 	if !ready || !tail && !behind {
 		return false, nil
 	}
+	defer c.asking(false)()
 	latest := tail || after == 0
 	query := ""
 	if !latest {

@@ -131,6 +131,10 @@ func (o *mergeSession) run(ctx context.Context, g *group, w *workspace) (any, er
 	if err := g.retire(ctx, w, from, source.RowKey, to.Info.Key); err != nil {
 		return nil, err
 	}
+	// The row is gone, and nothing else says so to a memory that is read anew: a stream from before
+	// must not go on as if it had been told.
+	owner.MemberLSN = w.LSN
+	g.storeMember(w, owner)
 	if to, err = g.join(ctx, w, to.Info.Key, source.Row.Manual, m); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,7 +23,8 @@ import (
 type document struct {
 	api     *huma.OpenAPI
 	request map[string]bool // names of types that clients send
-	bytes   []byte          // the served text, made by finish
+	once    sync.Once
+	bytes   []byte // the served text, made by text
 }
 
 const schemaPrefix = "#/components/schemas/"
@@ -271,7 +273,7 @@ func (d *document) sessionEvents() *huma.Schema {
 	}}
 }
 
-// finish settles the schemas and makes the served text.
+// finish settles the schemas.
 func (d *document) finish() error {
 	if err := d.describeTypes(); err != nil {
 		return err
@@ -296,11 +298,19 @@ func (d *document) finish() error {
 			}
 		}
 	}
-	var err error
-	if d.bytes, err = json.MarshalIndent(d.api, "", " "); err != nil {
-		return fmt.Errorf("openapi document: %w", err)
-	}
 	return nil
+}
+
+// text is the served text. It is made when somebody asks for it: that takes longer than everything
+// else that a server does to begin.
+func (d *document) text() []byte {
+	d.once.Do(func() {
+		var err error
+		if d.bytes, err = json.MarshalIndent(d.api, "", " "); err != nil {
+			panic(fmt.Sprintf("openapi document: %v", err)) // it is made of our own types
+		}
+	})
+	return d.bytes
 }
 
 // settle removes what huma assumes and we do not do: lists are never null, and only what clients

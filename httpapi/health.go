@@ -45,7 +45,7 @@ func (s *Server) addOperations() {
 		route{method: http.MethodGet, path: "/openapi.json", public: true},
 		func(c *call) error {
 			c.w.Header().Set("Content-Type", "application/json")
-			_, _ = c.w.Write(s.document.bytes) // the client may have left
+			_, _ = c.w.Write(s.document.text()) // the client may have left
 			return nil
 		},
 	})

@@ -137,7 +137,7 @@ func (s *Server) routes() {
 }
 
 // Document returns the OpenAPI document as it is served.
-func (s *Server) Document() []byte { return s.document.bytes }
+func (s *Server) Document() []byte { return s.document.text() }
 
 // Drain makes /readyz fail, refuses new streams, ends the open ones and waits for them until ctx
 // ends. Other requests go on being answered: end them with http.Server.Shutdown afterwards.

@@ -223,7 +223,7 @@ type MemberInfo struct {
 	Avatar      string
 	Badge       BadgeDisplay
 	Private     bool // read receipts are not shown to others
-	MemberLSN   LSN  // the commit that last changed blocks or settings
+	MemberLSN   LSN  // the commit that last changed blocks or settings, or took a session away
 	Erased      bool
 }
 

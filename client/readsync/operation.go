@@ -29,9 +29,11 @@ type Operation struct {
 	CreatedAt int64 `json:"createdAt"`
 }
 
-// intended tells whether the state is what the operation makes of the version it expects.
+// intended tells whether the state is what the operation makes of the version it expects: the next
+// version, its flag, and a mark that begins nowhere, as all marks of this client do.
 func (o *Operation) intended(s State) bool {
-	return s.Version == o.ExpectedVersion+1 && s.ManualUnread == (o.Kind == Unread)
+	return s.Version == o.ExpectedVersion+1 && s.ManualUnread == (o.Kind == Unread) &&
+		s.FromRevision == 0
 }
 
 // Answer is what came of sending an operation.

@@ -22,6 +22,9 @@ func (o *Outbox) Operations() []Operation { return slices.Clone(o.ops) }
 // Len is the number of operations.
 func (o *Outbox) Len() int { return len(o.ops) }
 
+// Concerns tells whether there is an operation of a session.
+func (o *Outbox) Concerns(session string) bool { return o.last(session) >= 0 }
+
 // View is what may be shown of a session: what the server said, with the operations on top.
 type View struct {
 	Session string `json:"session"`
@@ -180,7 +183,8 @@ func (o *Outbox) Settle(id string, a Answer) Change {
 	case Rejected:
 		c := o.without(op)
 		// A mark whose answer was lost is refused the second time, because it is there. That is no
-		// loss; but it may be another device's, so that nothing may build on it.
+		// loss, since what was wanted is in force. But a state does not say whose mark it is, and
+		// another device's may have come after what builds on ours: nothing may build on it.
 		if op.Attempts > 1 && a.Code == codeConflict && a.State != nil && op.intended(*a.State) {
 			return c
 		}

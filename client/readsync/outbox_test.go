@@ -191,6 +191,42 @@ func TestAMarkWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
+// A mark that begins at a message is nobody's but another device's: ours is lost, and that is told.
+func TestAMarkThatBeginsElsewhereIsAnothers(t *testing.T) {
+	theirs := state{ContentRevision: 13, ReadRevision: 10, ManualUnread: true, Version: 5, FromRevision: 12}
+	q := newQueue(t)
+	mark, read := q.mark("s"), q.read("s", 13)
+	q.begin(mark)
+	q.answer(mark, "s", readsync.Answer{}) // its answer was lost
+	q.said["s"] = q.said["s"].Merge(theirs)
+	if got := q.see("s"); !got.ManualUnread || got.ReadRevision != 13 {
+		t.Errorf("before the refusal it shows %+v", got)
+	}
+	q.begin(mark)
+	q.answer(mark, "s", conflict(theirs))
+	q.holds(read)
+	if len(q.lost) != 1 || q.lost[0].Operation.ID != mark || q.lost[0].Reason != readsync.Refused {
+		t.Errorf("lost %+v", q.lost)
+	}
+	theirs.ReadRevision = 13
+	q.shows("s", theirs)
+}
+
+// What others made of a session since is not what the mark was to bring about: it is told as lost.
+func TestAMarkThatWasChangedSinceIsTold(t *testing.T) {
+	q := newQueue(t)
+	mark := q.mark("s")
+	q.begin(mark)
+	q.answer(mark, "s", readsync.Answer{})
+	q.begin(mark)
+	q.answer(mark, "s", conflict(state{ContentRevision: 13, ReadRevision: 13, Version: 6}))
+	q.holds()
+	if len(q.lost) != 1 || q.lost[0].Reason != readsync.Refused {
+		t.Errorf("lost %+v", q.lost)
+	}
+	q.shows("s", state{ContentRevision: 13, ReadRevision: 13, Version: 6})
+}
+
 // A mark that surely never left does not count as sent.
 func TestUnsentMarksAreNotAttempts(t *testing.T) {
 	for _, a := range []readsync.Answer{

@@ -60,7 +60,10 @@ var places = []place{
 		std: []string{"encoding/json", "errors", "math", "slices"},
 	},
 	// A client knows a server by its wire only; its tests run against a real one.
-	{pattern: "client/...", may: []string{"readstate"}, against: []string{".", "httpapi", "live"}},
+	{
+		pattern: "client/...", may: []string{"readstate"},
+		against: []string{".", "httpapi", "live", "facts/..."},
+	},
 	{pattern: "conformance/...", may: []string{"readstate", "client/..."}},
 	{pattern: "web/..."},
 	// The oracle must not be able to agree with the product by sharing its code.

@@ -43,4 +43,9 @@ var suites = []suite{
 		{dir: "unread", tests: random},
 		served,
 	}},
+	{"client", []stage{
+		{dir: "client", tests: "^Test(AnAnswerIsNewerThanTheList|AMergeReachesTheWindowsOfItsDestination)$"},
+		// TIDEMARK_SEEDS, in percent, makes it shorter.
+		{dir: "client", tests: "^TestSimulatedDevices$"},
+	}},
 }

@@ -26,8 +26,6 @@ type audience struct {
 // errQuiet means that nothing came for longer than the audience waits.
 var errQuiet = errors.New("nothing came for too long")
 
-const patience = 30 * time.Second
-
 // seat opens n connections and sends each its request.
 func seat(addr string, n int, request func(i int) ([]byte, error)) (*audience, error) {
 	to, err := netip.ParseAddrPort(addr)

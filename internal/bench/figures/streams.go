@@ -277,6 +277,9 @@ func (t *theatre) round(ctx context.Context, messages int) (show, error) {
 	return s, nil
 }
 
+// patience is how long a figure of streams waits for one of them.
+const patience = 30 * time.Second
+
 // leave closes the connections and waits until the server has noticed.
 func (t *theatre) leave(a *audience) {
 	a.close()
