@@ -65,6 +65,14 @@ func (f *Intake) barrier(ctx context.Context, id readstate.WorkspaceID, d Delive
 			continue
 		}
 		err = f.flusher.Barrier(ctx, s.book, scope, members)
+		if errors.Is(err, snapshot.ErrConflict) {
+			err = s.book.Reconsider(ctx, f.cfg.Store, scope, members)
+			f.flushed(s.book) // what it brought in is shown
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if !errors.Is(err, snapshot.ErrNotLoaded) {
 			return err
 		}

@@ -245,7 +245,7 @@ func (b *Book) applyGone(out []readstate.Event, ev readstate.RowGoneEvent) []rea
 	if e != nil && !e.absent && f != nil {
 		e.row.Row.Joined = false
 		e.row.Row.Point.MoveToHead(f.ranks.Head, e.row.Writer)
-		e.pairs, e.got = nil, deliveries{}
+		e.pairs, e.got = nil, e.got.none()
 		b.touch(&e.mark, key)
 	}
 	return append(out, ev)

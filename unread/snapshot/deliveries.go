@@ -116,6 +116,11 @@ func (d *deliveries) moved(row *readstate.MemberRow, t *tail) {
 	}
 }
 
+// none counts nothing, of what was brought as far.
+func (d *deliveries) none() deliveries {
+	return deliveries{entriesTo: d.entriesTo, actsTo: d.actsTo}
+}
+
 // beyond reports that the row counts something above the scope's head.
 func (d *deliveries) beyond(head readstate.Revision) bool {
 	return len(d.entries) > 0 && d.entries[len(d.entries)-1] > head

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -83,6 +84,8 @@ func (b *Book) waits(p place) *mark {
 type Batch struct {
 	Rows   []Row
 	keys   []Key
+	shadow []*shadow            // of the rows of keys, in a batch that protects them,
+	ready  []Row                // and these rows
 	births []readstate.ScopeKey // scopes that go as they began, for rows that rely on them
 }
 
@@ -223,25 +226,37 @@ func (b *Book) board(batch *Batch, keys ...Key) {
 	}
 }
 
-// TakeThese takes the rows of members in one scope, dirty or not. It is false, and takes nothing,
-// where the book does not have one of them; members who have no row are left out.
+// TakeThese takes the rows of members in one scope, dirty or not, to be protected. It takes nothing,
+// and fails with ErrNotLoaded, where the book does not have one of them, and with ErrProtected where
+// one must not be written; members who have no row are left out.
 func (b *Book) TakeThese(
 	scope readstate.ScopeKey, members []readstate.MemberKey,
-) (batch Batch, ok bool) {
+) (batch Batch, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	f := b.frontiers[scope]
+	if f == nil {
+		return batch, unknown(scope)
+	}
 	var keys []Key
 	for _, m := range members {
-		e := b.rows[Key{scope, m}]
+		key := Key{scope, m}
+		e := b.rows[key]
 		if !e.settled() {
-			return batch, false
+			return batch, unknown(scope)
 		}
-		if !e.absent && !e.broken && !slices.Contains(keys, Key{scope, m}) {
-			keys = append(keys, Key{scope, m})
+		if e.absent || e.broken || slices.Contains(keys, key) {
+			continue
 		}
-	}
-	if b.frontiers[scope] == nil {
-		return batch, false
+		row, d := b.encodeRow(key, e.barrier()+1)
+		if err := b.keeps(f, e, &row); err != nil {
+			return Batch{}, fmt.Errorf("row of %s: %w", row.Member, err)
+		}
+		s := shadowOf(&row, &d)
+		row.protect(s)
+		row.Was = e.seen
+		keys = append(keys, key)
+		batch.shadow, batch.ready = append(batch.shadow, s), append(batch.ready, row)
 	}
 	for _, key := range keys {
 		m := b.markOf(key)
@@ -263,7 +278,7 @@ func (b *Book) TakeThese(
 	for i := range batch.Rows {
 		batch.Rows[i].Durable = true
 	}
-	return batch, true
+	return batch, nil
 }
 
 func (b *Book) encode(batch *Batch) {
@@ -273,22 +288,24 @@ func (b *Book) encode(batch *Batch) {
 		row.Workspace, row.UpdatedAt = b.workspace, now
 		batch.Rows = append(batch.Rows, row)
 	}
-	for _, key := range batch.keys {
+	for i, key := range batch.keys {
 		var row Row
 		switch {
+		case batch.ready != nil:
+			row = batch.ready[i]
 		case key.Member == 0:
 			row = encodeFrontier(b.frontiers[key.Scope], b.names)
 		case key.Scope == 0:
 			row = encodePerson(b.names.Member(key.Member), b.people[key.Member], b.names)
 		default:
-			row = b.encodeRow(key)
+			row, _ = b.encodeRow(key, b.rows[key].barrier())
 		}
 		row.Workspace, row.UpdatedAt = b.workspace, now
 		batch.Rows = append(batch.Rows, row)
 	}
 }
 
-func (b *Book) encodeRow(key Key) Row {
+func (b *Book) encodeRow(key Key, barrier uint64) (Row, rowDetail) {
 	e, f, p := b.rows[key], b.frontiers[key.Scope], b.people[key.Member]
 	row := e.row
 	row.Pairs = b.pairRows(f, e, p)
@@ -299,7 +316,7 @@ func (b *Book) encodeRow(key Key) Row {
 		b.stats.Contradictions++
 	}
 	return encodeMember(
-		b.names.Member(key.Member), e, f, values, encodePairs(e.pairs, p, b.names))
+		b.names.Member(key.Member), e, f, values, encodePairs(e.pairs, p, b.names), barrier)
 }
 
 // Done says that the table has the batch. Rows that changed meanwhile stay dirty.
@@ -310,9 +327,16 @@ func (b *Book) Done(batch Batch) {
 	for _, scope := range batch.births {
 		b.frontiers[scope].stored = true
 	}
-	for _, key := range batch.keys {
+	for i, key := range batch.keys {
 		m := b.markOf(key)
 		m.flying = false
+		if e := b.rows[key]; e != nil {
+			var s *shadow
+			if batch.shadow != nil {
+				s = batch.shadow[i]
+			}
+			e.wrote(&batch.Rows[len(batch.births)+i], s)
+		}
 		if key.Member == 0 {
 			b.frontiers[key.Scope].stored = true
 		}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -24,34 +25,47 @@ func (b *Book) rowFor(key Key, loaded map[Key]*Row) (readstate.MemberRow, bool) 
 
 // restore makes an entry of a row of the table. What cannot be trusted is withheld.
 func (b *Book) restore(key Key, r *Row) *entry {
-	f := b.frontiers[key.Scope]
-	if f == nil {
-		f = b.assume(key.Scope, r)
-	}
 	e := &entry{row: readstate.MemberRow{
 		Scope: key.Scope, Member: key.Member, MemberID: r.Member,
 	}}
-	var d rowDetail
-	var err error
-	if e.row.Row, e.row.Writer, err = decodeMember(r); err == nil {
-		err = decodeJSON(r.Detail, &d)
+	err := e.keep(r)
+	own, d, bad := r.genuine()
+	err = errors.Join(err, bad)
+	from, shadowed := e.source(r, &own, &d)
+	f := b.frontiers[key.Scope]
+	if f == nil {
+		f = b.assume(key.Scope, &from, e.protected != nil)
+	}
+	if shadowed = shadowed && f.info.Type.Targeted(); shadowed {
+		d = e.protected.Detail
+	} else {
+		from = own
+		e.protected = e.supersede(&own, &d)
+	}
+	if err == nil {
+		e.row.Row, e.row.Writer, err = decodeMember(&from)
 	}
 	// The row is from before the floor, and what it counts may lie below: a crash came in between.
-	behind := d.Behind || r.Ranks != nil && e.row.Row.Point.E < f.lifted[key.Member]
+	behind := d.Behind || from.Ranks != nil && e.row.Row.Point.E < f.lifted[key.Member]
 	if err == nil && !behind { // what is withheld may contradict itself
-		err = b.point(f, r, &e.row)
+		err = b.point(f, &from, &e.row)
 	}
 	if err == nil {
 		e.pairs, err = decodePairs(d.Pairs, b.names)
 	}
 	if err == nil {
-		err = e.restoreDeliveries(f, r, &d)
+		err = e.restoreDeliveries(f, &from, &d)
 	}
 	if err == nil {
 		e.actsBehind, e.row.StateLSN = d.ActsBehind, min(d.LSN, b.lsn)
-		e.gens, e.unpaired = r.Generations, d.Unpaired || r.Ranks == nil || f.assumed
+		e.gens, e.unpaired = from.Generations, d.Unpaired || from.Ranks == nil || f.assumed
+		if shadowed {
+			err = e.overlayOwn(f, &own)
+		}
+	}
+	if err == nil {
 		base := e.row.Row.Point.Base(f.ranks.Floor)
-		if behind || r.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
+		if behind || from.Ranks != nil && e.row.Row.EffectivePoint(f.ranks.Floor) != base {
 			e.row.Row.Serving = readstate.Behind // the facts went where the ranks could not follow
 		}
 		return e
@@ -89,11 +103,32 @@ func (b *Book) point(f *frontier, r *Row, row *readstate.MemberRow) error {
 	return err
 }
 
-// assume makes a frontier of what a row says of its scope: an older program wrote no frontiers.
-func (b *Book) assume(s readstate.ScopeKey, r *Row) *frontier {
+// supersede is what is protected where the regular columns know of the barrier: what has become of it.
+func (e *entry) supersede(own *Row, d *rowDetail) *shadow {
+	if e.protected == nil || own.Ranks == nil {
+		return e.protected
+	}
+	return shadowOf(own, d)
+}
+
+// overlayOwn brings what the regular columns may say over what the Task columns protect.
+func (e *entry) overlayOwn(f *frontier, own *Row) error {
+	_, d, err := own.genuine()
+	if err == nil {
+		err = e.overlay(f, own, &d)
+	}
+	return err
+}
+
+// assume makes a frontier of what a row says of its scope: an older program wrote no frontiers. Only
+// the rows of tasks are protected.
+func (b *Book) assume(s readstate.ScopeKey, r *Row, task bool) *frontier {
 	f := &frontier{
 		info:    readstate.ScopeInfo{Key: s, ID: r.Scope, Type: readstate.Channel},
 		assumed: true,
+	}
+	if task {
+		f.info.Type = readstate.Task
 	}
 	bound := func(n int64) uint64 { return uint64(min(max(n, 0), readstate.MaxCounter)) }
 	f.ranks.Head = readstate.Revision(bound(r.MessageAccounted))
