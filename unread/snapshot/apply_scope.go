@@ -68,6 +68,7 @@ func (b *Book) deliverAct(f *frontier, p *part, a Act) {
 		return
 	}
 	p.entry.got.addAct(a.Seq)
+	p.entry.got.apply(&p.entry.row.Row)
 	if b.people[p.key.Member].pairsWith(a.Actor) {
 		c := p.entry.pairs.get(a.Actor)
 		c.acts++
@@ -160,20 +161,45 @@ func (b *Book) applyScope(lsn readstate.LSN, ev readstate.ScopeEvent) readstate.
 	}
 	b.use(f)
 	if f.info.Type != ev.Info.Type {
-		b.retype(f)
+		b.retype(f, ev.Info.Type)
 	}
 	f.info, f.ranks.LastLSN = ev.Info, lsn
+	if f.assumed && f.info.Type.Targeted() {
+		f.mayMiss()
+	}
 	b.touch(&f.mark, Key{Scope: ev.Info.Key})
 	return ev
 }
 
-// retype withholds the rows of a scope that count in another way from now on.
-func (b *Book) retype(f *frontier) {
+// retype withholds the rows of a scope that count in another way from now on. Those of an older
+// program, which did not say what it counted, are read as what they turn out to be.
+func (b *Book) retype(f *frontier, to readstate.ScopeType) {
+	counted := f.assumed && to.Targeted()
 	for key, e := range b.rows {
-		if key.Scope == f.info.Key && e.settled() && !e.absent && e.row.Row.Point.E < f.ranks.Head {
+		if key.Scope != f.info.Key || !e.settled() || e.absent {
+			continue
+		}
+		v, err := f.values(&e.row)
+		switch {
+		case counted && !e.broken && err == nil:
+			e.recount(f, v)
+			b.touch(&e.mark, key)
+		case e.row.Row.Point.E < f.ranks.Head:
 			e.row.Row.Serving = max(e.row.Row.Serving, readstate.Behind)
 			b.touch(&e.mark, key)
 		}
+	}
+}
+
+// recount makes a row that came with numbers alone one that counts deliveries.
+func (e *entry) recount(f *frontier, v readstate.Values) {
+	k := &e.row.Row
+	k.Point = readstate.Point{E: k.EffectivePoint(f.ranks.Floor), Targets: v.Unread}
+	k.Activity.Targets = v.Activity
+	e.got = deliveries{
+		base: v.Unread, baseTo: f.ranks.Head, baseActs: v.Activity,
+		baseActsTo: f.ranks.LatestActivity, entriesTo: f.ranks.Head,
+		actsTo: f.ranks.LatestActivity,
 	}
 }
 
@@ -200,7 +226,7 @@ func (b *Book) applyMember(
 		e.row.Row.Point.E < floor && ev.Row.Point.E >= floor {
 		f.lift(ev.Member, floor)
 	}
-	was := &e.row.Row
+	was, point := &e.row.Row, e.row.Row.Point.E
 	// The lists go down to where the row was, and those of the scope to where its tail begins.
 	listed := known && ev.Row.Point.E >= min(was.Point.E, f.tail.low) &&
 		ev.Row.Activity.Read >= min(was.Activity.Read, f.tail.lowSeq)
@@ -221,6 +247,9 @@ func (b *Book) applyMember(
 		e.row.StateLSN = lsn
 	}
 	if f.info.Type.Targeted() {
+		if known && point != ev.Row.Point.E {
+			e.got.base = 0 // it was counted anew, or nobody knows
+		}
 		if e.got.moved(&e.row, &f.tail); listed {
 			e.got.apply(&e.row.Row)
 		}

@@ -87,6 +87,12 @@ type rowDetail struct {
 	Entries string `json:"entries,omitempty"`
 	Direct  string `json:"direct,omitempty"`
 	Acts    string `json:"acts,omitempty"`
+	// Base and BaseActs are what a program counted that kept numbers alone, up to BaseTo and
+	// BaseActsTo.
+	Base       uint64 `json:"base,omitempty"`
+	BaseTo     uint64 `json:"baseTo,omitempty"`
+	BaseActs   uint64 `json:"baseActs,omitempty"`
+	BaseActsTo uint64 `json:"baseActsTo,omitempty"`
 	// Pairs are those that are not empty, by the ids of who is blocked.
 	Pairs []pairDetail `json:"pairs,omitempty"`
 }
@@ -284,6 +290,8 @@ func encodeMember(
 		Behind: r.Serving == readstate.Behind, ActsBehind: e.actsBehind,
 		Unpaired: e.unpaired, Pairs: pairs, Barrier: barrier,
 		Entries: pack(e.got.entries), Direct: pack(e.got.direct), Acts: pack(e.got.acts),
+		Base: e.got.base, BaseTo: uint64(e.got.baseTo),
+		BaseActs: e.got.baseActs, BaseActsTo: uint64(e.got.baseActsTo),
 	}
 	row := Row{
 		Member: id, Scope: f.info.ID,

@@ -73,6 +73,7 @@ func (b *Book) deliver(f *frontier, p *part, m *Entry) {
 	p.entry.row.Row.Point.Post(f.info.Type, m.message(), p.is)
 	if now := p.entry.row.Row.Point; now.Targets > before.Targets {
 		p.entry.got.add(m.Revision, now.Direct > before.Direct)
+		p.entry.got.apply(&p.entry.row.Row)
 	}
 	b.pairWith(p, m.Author, func(c *readstate.Pair) { c.Post(f.info.Type, m.message(), p.is) })
 }
@@ -246,7 +247,7 @@ func (b *Book) removeAgain(
 	m := readstate.Message{Revision: ev.Revision}
 	for i := range parts {
 		p := &parts[i]
-		if got := &p.entry.got; got.opaque || !got.counts(ev.Revision) {
+		if !p.entry.got.lists(ev.Revision) {
 			continue
 		}
 		p.entry.got.remove(ev.Revision)
@@ -281,7 +282,7 @@ func (b *Book) applyEdit(
 	b.rename(f, &ev)
 	parts, unknown := b.fresh(f, parts, func(p *part) bool {
 		got := &p.entry.got
-		return got.opaque || got.counts(ev.Revision) && got.names(ev.Revision) == p.was.Named
+		return got.opaque || got.lists(ev.Revision) && got.names(ev.Revision) == p.was.Named
 	})
 	damaged = append(damaged, unknown...)
 	before := readstate.Message{Revision: ev.Revision, Everyone: ev.EveryoneBefore}
@@ -291,7 +292,7 @@ func (b *Book) applyEdit(
 		p := &parts[i]
 		points[i] = p.entry.row.Row.Point
 		points[i].Edit(f.info.Type, f.ranks.Floor, before, after, p.was, p.is)
-		if p.entry.got.counts(ev.Revision) {
+		if p.entry.got.lists(ev.Revision) {
 			p.entry.got.rename(ev.Revision, p.is.Named && p.is.Recipient)
 		}
 		above := ev.Revision > p.row.Point.Base(f.ranks.Floor)

@@ -84,6 +84,9 @@ func (b *Book) restore(key Key, r *Row) *entry {
 // point completes a row that has its counts alone, and holds the result against the scope.
 func (b *Book) point(f *frontier, r *Row, row *readstate.MemberRow) error {
 	if r.Ranks == nil {
+		if f.info.Type.Targeted() {
+			return pointOfNumbers(f, r, &row.Row)
+		}
 		head := min(readstate.Revision(r.MessageAccounted), f.ranks.Head)
 		if uint64(r.MessageUnread) > uint64(head) || uint64(r.ActivityUnread) > f.ranks.SignalHead {
 			return fmt.Errorf("%w: %d unread of %d", ErrDamaged, r.MessageUnread, head)
@@ -94,13 +97,21 @@ func (b *Book) point(f *frontier, r *Row, row *readstate.MemberRow) error {
 		}
 		row.Row.Point.E = max(e, row.Row.EffectivePoint(f.ranks.Floor))
 		row.Row.Activity.SignalAt = f.ranks.SignalHead - uint64(r.ActivityUnread)
-		if f.info.Type.Targeted() {
-			row.Row.Point.Targets = uint64(r.MessageUnread)
-			row.Row.Activity.Targets = uint64(r.ActivityUnread)
-		}
 	}
 	_, err := f.values(row)
 	return err
+}
+
+// pointOfNumbers completes a row of a scope that counts deliveries: an older program counted some of
+// what lies between its point and its frontier, and nobody knows which.
+func pointOfNumbers(f *frontier, r *Row, row *readstate.Row) error {
+	if r.MessageUnread > r.MessageAccounted || r.ActivityUnread > r.ActivityAccounted {
+		return fmt.Errorf("%w: %d and %d unread of %d and %d", ErrDamaged, r.MessageUnread,
+			r.ActivityUnread, r.MessageAccounted, r.ActivityAccounted)
+	}
+	row.Point.E = row.EffectivePoint(f.ranks.Floor)
+	row.Point.Targets, row.Activity.Targets = uint64(r.MessageUnread), uint64(r.ActivityUnread)
+	return nil
 }
 
 // supersede is what is protected where the regular columns know of the barrier: what has become of it.
@@ -141,8 +152,23 @@ func (b *Book) assume(s readstate.ScopeKey, r *Row, task bool) *frontier {
 	}
 	f.ranks.LatestSeq = readstate.Seq(f.ranks.Head)
 	f.tail.forget(&f.ranks)
+	if task {
+		f.mayMiss()
+	}
 	b.addFrontier(f)
 	return f
+}
+
+// mayMiss says that any of the scope's entries may be told yet, since only a row told of them.
+func (f *frontier) mayMiss() {
+	head, last := f.ranks.Head, f.ranks.LatestActivity
+	for r := head - min(head, MaxGap) + 1; r <= head; r++ {
+		f.missed.add(r)
+		f.removed.add(r)
+	}
+	for q := last - min(last, MaxGap) + 1; q <= last; q++ {
+		f.missedActs.add(readstate.Revision(q))
+	}
 }
 
 // restoreDeliveries reads what the row counts. A row may be ahead of its scope: edits and removals
@@ -162,7 +188,18 @@ func (e *entry) restoreDeliveries(f *frontier, r *Row, d *rowDetail) (err error)
 	}
 	e.got.entriesTo = readstate.Revision(r.MessageAccounted)
 	e.got.actsTo = readstate.Seq(r.ActivityAccounted)
+	if r.Ranks == nil {
+		d.Base, d.BaseTo = uint64(r.MessageUnread), uint64(r.MessageAccounted)
+		d.BaseActs, d.BaseActsTo = uint64(r.ActivityUnread), uint64(r.ActivityAccounted)
+	}
+	if max(d.Base, d.BaseTo, d.BaseActs, d.BaseActsTo) > readstate.MaxCounter {
+		return fmt.Errorf("%w: base %d to %d", ErrDamaged, d.Base, d.BaseTo)
+	}
+	e.got.base, e.got.baseTo = d.Base, readstate.Revision(d.BaseTo)
+	e.got.baseActs, e.got.baseActsTo = d.BaseActs, readstate.Seq(d.BaseActsTo)
 	e.got.check(&e.row)
-	f.gens.Rewind = max(f.gens.Rewind, r.Generations.Rewind)
+	if r.Ranks != nil { // else how far somebody got who does not say what they counted
+		f.gens.Rewind = max(f.gens.Rewind, r.Generations.Rewind)
+	}
 	return nil
 }

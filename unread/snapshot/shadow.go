@@ -86,7 +86,7 @@ func (e *entry) overlayCursors(f *frontier, r *Row) {
 		k.Activity = readstate.ActivityPoint{
 			Read: acts, SignalAt: f.ranks.SignalHead, ActorAt: e.row.Writer.ActorHead,
 		}
-		e.got.acts = nil
+		e.got.acts, e.got.baseActs = nil, 0
 		for i := range e.pairs {
 			e.pairs[i].acts = 0
 		}
@@ -105,7 +105,9 @@ func (e *entry) moveTo(to readstate.Revision, whole bool) bool {
 	} else {
 		d.entries, d.direct = aboveOf(d.entries, to), aboveOf(d.direct, to)
 	}
-	known := whole || p.Targets == 0 || !d.opaque && (len(d.entries) == 0 || len(e.pairs) == 0)
+	known := whole || p.Targets == 0 ||
+		!d.opaque && d.base == 0 && (len(d.entries) == 0 || len(e.pairs) == 0)
+	d.base = 0
 	*p = readstate.Point{
 		E: to, AuthorRank: w.AuthorHead, PrincipalRank: w.PrincipalHead,
 		Targets: uint64(len(d.entries)), Direct: uint64(len(d.direct)),
@@ -156,7 +158,7 @@ func (b *Book) keepsEntries(f *frontier, e *entry, s *shadow, rewound bool) erro
 		return err
 	}
 	at := e.row.Row.Point.Base(f.ranks.Floor)
-	if e.got.opaque || int64(len(entries)) != s.Ranks.Targets {
+	if e.got.opaque || int64(s.Detail.Base)+int64(len(entries)) != s.Ranks.Targets {
 		if at < readstate.Revision(s.Through) && !rewound &&
 			int64(e.row.Row.Point.Targets) < s.Ranks.Targets {
 			return fmt.Errorf("%w: %d entries count, in the row %d", ErrProtected,
@@ -165,7 +167,7 @@ func (b *Book) keepsEntries(f *frontier, e *entry, s *shadow, rewound bool) erro
 		return nil
 	}
 	for _, r := range entries {
-		if r > at && !e.got.counts(r) && (!f.removed.has(r) || f.missed.has(r)) {
+		if r > at && !e.got.lists(r) && (!f.removed.has(r) || f.missed.has(r)) {
 			return fmt.Errorf("%w: entry %d counts, and not in the row", ErrProtected, r)
 		}
 	}
@@ -178,7 +180,7 @@ func (e *entry) keepsActs(s *shadow) error {
 		return err
 	}
 	k := &e.row.Row.Activity
-	if e.got.opaque || int64(len(acts)) != s.Ranks.ActivityTargets {
+	if e.got.opaque || int64(s.Detail.BaseActs)+int64(len(acts)) != s.Ranks.ActivityTargets {
 		if k.Read < readstate.Seq(s.ActivityThrough) && int64(k.Targets) < s.Ranks.ActivityTargets {
 			return fmt.Errorf("%w: %d activities count, in the row %d", ErrProtected,
 				s.Ranks.ActivityTargets, k.Targets)

@@ -105,21 +105,21 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// numbers are names that spell their numbers.
-type numbers struct{}
+// spelled are names that spell their numbers.
+type spelled struct{}
 
-func (numbers) Member(k readstate.MemberKey) readstate.MemberID {
+func (spelled) Member(k readstate.MemberKey) readstate.MemberID {
 	return readstate.MemberID(fmt.Sprint(k))
 }
 
-func (numbers) MemberKey(id readstate.MemberID) (k readstate.MemberKey) {
+func (spelled) MemberKey(id readstate.MemberID) (k readstate.MemberKey) {
 	_, _ = fmt.Sscan(string(id), &k)
 	return k
 }
 
-func (numbers) Scope(k readstate.ScopeKey) readstate.ScopeID { return readstate.ScopeID(fmt.Sprint(k)) }
+func (spelled) Scope(k readstate.ScopeKey) readstate.ScopeID { return readstate.ScopeID(fmt.Sprint(k)) }
 
-func (numbers) ScopeKey(id readstate.ScopeID) (k readstate.ScopeKey) {
+func (spelled) ScopeKey(id readstate.ScopeID) (k readstate.ScopeKey) {
 	_, _ = fmt.Sscan(string(id), &k)
 	return k
 }
@@ -128,7 +128,7 @@ func (numbers) ScopeKey(id readstate.ScopeID) (k readstate.ScopeKey) {
 func filled(t *testing.T, kind readstate.ScopeType, n int, limits Limits) *Book {
 	t.Helper()
 	limits.Held = 10
-	b := NewBook("w", 1, numbers{}, func() int64 { return 0 }, limits)
+	b := NewBook("w", 1, spelled{}, func() int64 { return 0 }, limits)
 	b.Begin(readstate.ScopeInfo{Key: 7, ID: "7", Type: kind}, readstate.ScopeRanks{}, true)
 	for m := readstate.MemberKey(1); m <= readstate.MemberKey(n); m++ {
 		b.takePerson(m, nil, true)
@@ -140,7 +140,7 @@ func filled(t *testing.T, kind readstate.ScopeType, n int, limits Limits) *Book 
 func join(t *testing.T, b *Book, m readstate.MemberKey) {
 	t.Helper()
 	row := readstate.MemberRow{
-		Scope: 7, Member: m, MemberID: numbers{}.Member(m),
+		Scope: 7, Member: m, MemberID: spelled{}.Member(m),
 		Row: readstate.Row{Joined: true, Visible: true, Epoch: 1, Effective: 1},
 	}
 	apply(t, b, readstate.MemberEvent{MemberRow: row})

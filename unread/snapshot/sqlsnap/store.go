@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ import (
 // ErrOwned means that another process has the file open.
 var ErrOwned = errors.New("snapshots are owned by another process")
 
+// ErrNoTable means that a file that should have snapshots has none.
+var ErrNoTable = errors.New("file has no snapshot table")
+
 //go:embed table.sql
 var table string
 
@@ -31,6 +35,8 @@ const detail = "rank_detail"
 
 // Options tunes a store.
 type Options struct {
+	// Existing refuses to make a file or a table that is not there.
+	Existing bool
 	// OnStatement observes every statement, for probes in tests; nil costs nothing.
 	OnStatement func(ctx context.Context, query string)
 }
@@ -57,6 +63,11 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
+	if o.Existing {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("open snapshots: %w", err)
+		}
+	}
 	q := url.Values{}
 	// One connection holds the file's lock for good; a hint needs no sync per commit.
 	for _, p := range []string{
@@ -73,7 +84,7 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{db: sql.OpenDB(connector), probe: o.OnStatement, only: map[int]*sql.Stmt{}}
 	s.db.SetMaxOpenConns(1)
 	s.db.SetMaxIdleConns(1)
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, o.Existing); err != nil {
 		return nil, errors.Join(fmt.Errorf("open snapshots %q: %w", path, owned(err)), s.db.Close())
 	}
 	return s, nil
@@ -95,7 +106,15 @@ func (s *Store) observe(ctx context.Context, query string) {
 	}
 }
 
-func (s *Store) prepare(ctx context.Context) error {
+func (s *Store) prepare(ctx context.Context, existing bool) error {
+	if existing {
+		var n int
+		has := "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '" + name + "'"
+		s.observe(ctx, has)
+		if err := s.db.QueryRowContext(ctx, has).Scan(&n); err != nil || n == 0 {
+			return errors.Join(err, fmt.Errorf("%w: %s", ErrNoTable, name))
+		}
+	}
 	// A write takes the lock that locking_mode keeps.
 	for _, query := range []string{"BEGIN IMMEDIATE", table, "COMMIT"} {
 		s.observe(ctx, query)
