@@ -227,8 +227,8 @@ func (b *Book) board(batch *Batch, keys ...Key) {
 }
 
 // TakeThese takes the rows of members in one scope, dirty or not, to be protected. It takes nothing,
-// and fails with ErrNotLoaded, where the book does not have one of them, and with ErrProtected where
-// one must not be written; members who have no row are left out.
+// and fails with ErrNotLoaded where the book does not have one of them, with ErrUnaccounted where
+// there is none that counts anything, and with ErrProtected where one must not be written.
 func (b *Book) TakeThese(
 	scope readstate.ScopeKey, members []readstate.MemberKey,
 ) (batch Batch, err error) {
@@ -245,7 +245,10 @@ func (b *Book) TakeThese(
 		if !e.settled() {
 			return batch, unknown(scope)
 		}
-		if e.absent || e.broken || slices.Contains(keys, key) {
+		if e.absent || e.broken {
+			return Batch{}, fmt.Errorf("row of %s: %w", b.names.Member(m), ErrUnaccounted)
+		}
+		if slices.Contains(keys, key) {
 			continue
 		}
 		row, d := b.encodeRow(key, e.barrier()+1)

@@ -13,6 +13,10 @@ import (
 // somebody else changed in a way that nobody can bring together with what it counts.
 var ErrProtected = errors.New("snapshot row is protected")
 
+// ErrUnaccounted refuses a barrier for somebody who has no row in the scope, or a damaged one: what it
+// would make durable was never counted for them.
+var ErrUnaccounted = errors.New("there is no snapshot row that counts it")
+
 // source says what a row of the table is restored from: its Task columns where they protect something
 // that the regular ones do not know of, else the regular ones.
 func (k *kept) source(r *Row, own *Row, d *rowDetail) (from Row, shadowed bool) {

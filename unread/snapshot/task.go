@@ -85,8 +85,10 @@ func decodeShadow(r *Row) (*shadow, error) {
 		return nil, fmt.Errorf("%w: task columns %q", ErrDamaged, r.TaskText)
 	}
 	row := s.row(r)
-	if err := row.check(); err != nil {
-		return nil, err
+	_, bad := unpack[readstate.Revision](s.Detail.Entries)
+	_, worse := unpack[readstate.Seq](s.Detail.Acts)
+	if err := errors.Join(row.check(), bad, worse); err != nil {
+		return nil, fmt.Errorf("%w: task columns: %w", ErrDamaged, err)
 	}
 	return s, nil
 }
