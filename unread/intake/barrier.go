@@ -98,7 +98,7 @@ func (s *space) delivery(
 			missing = append(missing, key)
 		}
 	}
-	if !slices.Contains(missing, keys[0]) && !s.book.Taken(scope, d.Revision, d.Activity) {
+	if !slices.Contains(missing, keys[0]) && !s.book.Taken(scope, d.Revision, d.Activity, members) {
 		return 0, nil, nil, errNotTaken
 	}
 	return scope, members, missing, nil

@@ -17,7 +17,9 @@ func (b *Book) applyActivity(
 	late := f.missedActs.has(readstate.Revision(ev.Seq))
 	if ev.Seq <= f.ranks.LatestActivity && !late {
 		b.stats.Repeated++
-		return out, nil
+		if !ev.HighSignal || !f.info.Type.Targeted() {
+			return out, nil
+		}
 	}
 	a := Act{Seq: ev.Seq, Actor: ev.Actor, High: ev.HighSignal, Recipients: ev.Recipients}
 	var parts, damaged []part
@@ -29,8 +31,8 @@ func (b *Book) applyActivity(
 	parts, known := b.fresh(f, parts, func(p *part) bool {
 		return p.entry.got.freshAct(ev.Seq, p.row.Activity.Read)
 	})
-	if late {
-		return b.lateAct(out, f, a, parts), nil
+	if late || ev.Seq <= f.ranks.LatestActivity { // a row may have lost what its scope was told
+		return b.lateAct(out, f, a, parts, late), nil
 	}
 	if f.info.Type.Targeted() && ev.Seq-f.ranks.LatestActivity <= MaxGap {
 		for q := f.ranks.LatestActivity + 1; q < ev.Seq; q++ {
@@ -60,8 +62,9 @@ func (b *Book) applyActivity(
 	return out, nil
 }
 
-// deliverAct counts an activity in the row of a recipient.
+// deliverAct counts an activity in the row of a recipient, as deliver does.
 func (b *Book) deliverAct(f *frontier, p *part, a Act) {
+	base := p.entry.got.baseActs
 	before := p.entry.row.Row.Activity.Targets
 	p.entry.row.Row.Activity.PostActivity(f.info.Type, true, p.is.Recipient, p.is.Author)
 	if p.entry.row.Row.Activity.Targets == before {
@@ -74,19 +77,22 @@ func (b *Book) deliverAct(f *frontier, p *part, a Act) {
 		c.acts++
 		p.entry.pairs = p.entry.pairs.put(c)
 	}
+	p.anew = p.entry.got.baseActs != base
 }
 
-// lateAct takes an activity in of which nobody told in its turn.
+// lateAct takes an activity in of which nobody told in its turn, or that is told again.
 func (b *Book) lateAct(
-	out []readstate.Event, f *frontier, a Act, parts []part,
+	out []readstate.Event, f *frontier, a Act, parts []part, late bool,
 ) []readstate.Event {
-	f.missedActs.remove(readstate.Revision(a.Seq))
-	b.touch(&f.mark, Key{Scope: f.info.Key})
+	if late {
+		f.missedActs.remove(readstate.Revision(a.Seq))
+		b.touch(&f.mark, Key{Scope: f.info.Key})
+	}
 	for _, p := range parts {
 		if !a.High || a.Seq <= p.row.Activity.Read {
 			continue
 		}
-		if b.deliverAct(f, &p, a); p.entry.row.Row != p.row {
+		if b.deliverAct(f, &p, a); p.entry.row.Row != p.row || p.anew {
 			b.touch(&p.entry.mark, p.key)
 			out = append(out, readstate.MemberEvent{MemberRow: b.shown(p.entry)})
 		}

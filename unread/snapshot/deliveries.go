@@ -227,11 +227,26 @@ func unpack[T ~uint64](text string) (list []T, err error) {
 }
 
 // Taken reports that an entry and an activity of a scope that counts deliveries were told, each
-// unless it is zero: in their turn, or later.
-func (b *Book) Taken(s readstate.ScopeKey, r readstate.Revision, q readstate.Seq) bool {
+// unless it is zero: in their turn, or later. It is false where a member's row does not count an
+// entry that is held, and should: somebody else wrote the row since.
+func (b *Book) Taken(
+	s readstate.ScopeKey, r readstate.Revision, q readstate.Seq, members []readstate.MemberKey,
+) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f := b.frontiers[s]
-	return f != nil && f.info.Type.Targeted() && r <= f.ranks.Head && !f.missed.has(r) &&
+	if f == nil {
+		return false
+	}
+	for _, m := range members {
+		e := b.rows[Key{s, m}]
+		if x := f.tail.find(r); x == nil || f.removed.has(r) || !e.settled() || e.absent || e.broken {
+			continue
+		} else if role := x.Role(m); role.Recipient && !role.Author && !role.Principal &&
+			r > e.row.Row.Point.E && !e.got.counts(r) {
+			return false
+		}
+	}
+	return f.info.Type.Targeted() && r <= f.ranks.Head && !f.missed.has(r) &&
 		q <= f.ranks.LatestActivity && !f.missedActs.has(readstate.Revision(q))
 }
