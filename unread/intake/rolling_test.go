@@ -78,7 +78,9 @@ func roll(t *testing.T, seed uint64) {
 	}
 }
 
-func (r *rolling) note(format string, args ...any) { r.log = append(r.log, fmt.Sprintf(format, args...)) }
+func (r *rolling) note(format string, args ...any) {
+	r.log = append(r.log, fmt.Sprintf(format, args...))
+}
 
 func (r *rolling) member() readstate.MemberID { return r.people[r.rng.IntN(len(r.people))] }
 

@@ -295,7 +295,7 @@ func TestCandidates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := protectedTask(t, 2)
 			b.execute(`UPDATE member_scope_unread_runtime_snapshots
- SET task_snapshot_json = json_set(task_snapshot_json, '$.barrier', 7, ` + edit + `)
+ SET task_snapshot_json = json_set(task_snapshot_json, '$.barrier', 7, `+edit+`)
  WHERE member_id = ? AND scope_id = ?`, []byte("b"), []byte("t"))
 			if name == "counted activity" {
 				b.execute(`UPDATE member_scope_unread_runtime_snapshots
