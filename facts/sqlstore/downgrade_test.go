@@ -92,7 +92,7 @@ func state(event int, s facts.EffectState, settled string) string {
 // Each kind of rows that an older program could do nothing right with is named, with its number
 // and from which schema on; what is delivered stops nobody.
 //
-// covers: RT-307
+// covers: RT-307 RT-314
 func TestObstacles(t *testing.T) {
 	type line struct {
 		schema, rows int64
