@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,7 +45,9 @@ func copyTree(to string, dirs []string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range append(strings.Fields(string(out)), root) {
+	found := append(strings.Fields(string(out)), root)
+	slices.Sort(found) // what is below a package comes after it
+	for _, dir := range found {
 		if err := copyPackage(to, root, dir); err != nil {
 			return nil, err
 		}

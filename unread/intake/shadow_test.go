@@ -458,3 +458,49 @@ func TestUnreadableProtection(t *testing.T) {
 		})
 	}
 }
+
+// What an older program writes over a row of a channel is what is served, not the ranks that it left
+// behind: the row counts on from there.
+// covers: RT-287 RT-315 RT-334
+func TestOlderWriteOfAChannel(t *testing.T) {
+	b := newBench(t, Config{})
+	b.tell(room("c", "a", "b")...)
+	for r := readstate.Revision(1); r <= 6; r++ {
+		b.tell(msg("c", r, "a"))
+	}
+	b.flush()
+	o := b.oldReads("b", "c")
+	if o.count != 6 || o.accounted != 6 {
+		t.Fatalf("an older program reads %+v", o)
+	}
+	o.count, o.read, o.updated = 2, 4, o.updated+1
+	b.oldWrites("b", "c", o)
+	b.crash()
+	b.shows("b", "c", 2, unread.SnapshotServing)
+	b.tell(msg("c", 7, "a"))
+	b.shows("b", "c", 3, unread.SnapshotServing)
+	b.restart()
+	b.shows("b", "c", 3, unread.SnapshotServing)
+	b.tell(ReadCursorAdvanced{Scope: "c", Member: "b", Revision: 7, Head: 7})
+	b.shows("b", "c", 0, unread.Ready)
+}
+
+// A flush that was under way in another process, of a program that knows everything but the newest
+// barrier, takes nothing back of it.
+// covers: RT-288 RT-305
+func TestLateFlushOfAnotherProcess(t *testing.T) {
+	b := protectedTask(t, 1)
+	late, err := b.store.Store.Load(t.Context(), snapshot.Query{
+		Workspace: space0, Member: "b", Only: []readstate.ScopeID{"t"}, Limit: 1,
+	})
+	if err != nil || len(late) != 1 {
+		t.Fatalf("%v %v", late, err)
+	}
+	b.tell(delivered("t", 2, "b"))
+	if err := b.barrier("t", 2, 0, "b"); err != nil {
+		t.Fatal(err)
+	}
+	b.put(late[0])
+	b.crash()
+	b.counts("b", "t", readstate.Values{Unread: 2})
+}
