@@ -106,7 +106,8 @@ func (b *Book) Backlog() int {
 //   - in scopes that count deliveries the other way round, since barriers write rows alone: there
 //     no scope is ahead of a row, and the rows know what they count;
 //   - somebody who is blocked before whoever blocks them, and the rows of a member before the
-//     member, so that no block is in the table without what it needs.
+//     member, so that no block is in the table without what it needs. Of more members who block each
+//     other than a batch has room for, the table hears first that they are blocked.
 func (b *Book) Take(limit int) Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,7 +201,7 @@ func (b *Book) before(key Key) (first []Key, ok bool) {
 			}
 		}
 		for _, x := range b.people[at[0].Member].blocks {
-			if k := (Key{Member: x}); !seen[x] && b.waiting(k) {
+			if k := (Key{Member: x}); !seen[x] && b.waiting(k) && !b.people[x].noted {
 				seen[x] = true
 				at, first = append(at, k), append(first, k)
 			}
@@ -299,13 +300,31 @@ func (b *Book) encode(batch *Batch) {
 		case key.Member == 0:
 			row = encodeFrontier(b.frontiers[key.Scope], b.names)
 		case key.Scope == 0:
-			row = encodePerson(b.names.Member(key.Member), b.people[key.Member], b.names)
+			row = b.encodePerson(batch, key.Member)
 		default:
 			row, _ = b.encodeRow(key, b.rows[key].barrier())
 		}
 		row.Workspace, row.UpdatedAt = b.workspace, now
 		batch.Rows = append(batch.Rows, row)
 	}
+}
+
+// encodePerson leaves out blocks of members of whom the table does not say yet that somebody blocks
+// them: there are more who block each other than go together. The row stays dirty for them.
+func (b *Book) encodePerson(batch *Batch, m readstate.MemberKey) Row {
+	p := b.people[m]
+	p.sent = p.blocked
+	left := false
+	row := encodePerson(b.names.Member(m), p, b.names, func(x readstate.MemberKey) bool {
+		o := b.people[x]
+		out := o != nil && o.blocked && !o.noted && !slices.Contains(batch.keys, Key{Member: x})
+		left = left || out
+		return out
+	})
+	if left {
+		p.changed++
+	}
+	return row
 }
 
 func (b *Book) encodeRow(key Key, barrier uint64) (Row, rowDetail) {
@@ -339,6 +358,9 @@ func (b *Book) Done(batch Batch) {
 				s = batch.shadow[i]
 			}
 			e.wrote(&batch.Rows[len(batch.births)+i], s)
+		}
+		if p := b.people[key.Member]; key.Scope == 0 {
+			p.noted = p.noted || p.sent
 		}
 		if key.Member == 0 {
 			b.frontiers[key.Scope].stored = true
