@@ -222,7 +222,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 		if b.store.strangers > 0 {
 			t.Errorf("%d reads and writes of the table from elsewhere", b.store.strangers)
 		}
-		if err := b.store.Store.Close(); err != nil {
+		if err := b.store.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -105,7 +105,7 @@ func taskOf(t *testing.T, db *sql.DB, m readstate.MemberID, s readstate.ScopeID)
 // at any time, and the file's lock is not what this is about.
 func (b *bench) table(use func(db *sql.DB)) {
 	b.t.Helper()
-	if err := b.store.Store.Close(); err != nil {
+	if err := b.store.Close(); err != nil {
 		b.t.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", b.path)
@@ -197,7 +197,7 @@ func (s *halves) Upsert(ctx context.Context, rows []snapshot.Row) error {
 			r.TaskFormat, r.TaskText, r.Was, r.Protect = format, text, was, true
 		}
 	}
-	if err := s.faulty.Store.Upsert(ctx, half); err != nil {
+	if err := s.Store.Upsert(ctx, half); err != nil {
 		return err
 	}
 	return errFire

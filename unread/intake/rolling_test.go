@@ -188,7 +188,7 @@ func (r *rolling) check(exact bool) {
 			if !slices.Contains(e.event.Recipients, m) {
 				continue
 			}
-			if e.event.Revision > row.Row.Read && !(exact && e.removed) {
+			if e.event.Revision > row.Row.Read && (!exact || !e.removed) {
 				most++
 			}
 			if e.delivered && !e.removed && e.event.Revision > max(row.Row.Read, r.read[m]) {

@@ -267,7 +267,7 @@ func (s *Store) put(ctx context.Context, tx *sql.Tx, r *snapshot.Row) error {
 func (s *Store) compare(ctx context.Context, tx *sql.Tx, r *snapshot.Row) error {
 	var found []snapshot.Row
 	q := snapshot.Query{Workspace: r.Workspace, Member: r.Member}
-	one := tx.StmtContext(ctx, s.one) //nolint:sqlclosecheck // the transaction closes it
+	one := tx.StmtContext(ctx, s.one)
 	s.observe(ctx, selectWhere("scope_id = ?"))
 	if err := scanAll(ctx, one, &q, []any{id(r.Scope)}, &found); err != nil {
 		return err
