@@ -22,6 +22,7 @@ func TestCandidates(t *testing.T) {
 		"cursor":            `'$.read', 2`,
 		"activity cursor":   `'$.activityRead', 1`,
 		"count":             `'$.ranks.targets', 4`,
+		"entry":             `'$.ranks.targets', 4, '$.detail.entries', 'AQQ'`, // 1 to 4
 		"counted activity":  `'$.ranks.activityTargets', 1, '$.activityThrough', 0, '$.detail.actsTo', 0`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +83,10 @@ func TestCandidatesThatMay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := protectedTask(t, 3)
+			b.tell(ReadCursorAdvanced{Scope: "t", Member: "b", Revision: 1})
+			if err := b.barrier("t", 3, 0, "b"); err != nil {
+				t.Fatal(err)
+			}
 			b.tell(events...)
 			for round := range readstate.Revision(3) {
 				b.tell(delivered("t", 4+round, "b", "x"))
