@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 )
@@ -11,6 +13,9 @@ type migrateCommand struct {
 	factsFlag
 	Check  bool  `help:"Change nothing; fail where there is something to do, or to stop --back-to."`
 	BackTo int64 `placeholder:"SCHEMA" help:"Go back to an earlier schema, if nothing stops it."`
+
+	Snapshots string `placeholder:"sqlite:PATH" help:"Look at a file of snapshot rows instead."`
+	Fold      bool   `help:"Bring its Task columns back into the regular ones, if nothing stops it."`
 }
 
 // Validate implements kong's check.
@@ -18,10 +23,19 @@ func (c *migrateCommand) Validate() error {
 	if c.BackTo != 0 && c.BackTo < sqlstore.OldestSQLite {
 		return fmt.Errorf("--back-to is %d, want at least %d", c.BackTo, sqlstore.OldestSQLite)
 	}
+	if _, ok := strings.CutPrefix(c.Snapshots, sqlitePrefix); c.Snapshots != "" && !ok {
+		return fmt.Errorf("--snapshots is %q, want sqlite:PATH", c.Snapshots)
+	}
+	if c.Fold && c.Snapshots == "" || c.BackTo != 0 && c.Snapshots != "" {
+		return errors.New("--fold goes with --snapshots, and --back-to without")
+	}
 	return c.factsFlag.Validate()
 }
 
 func (c *migrateCommand) run(ctx context.Context, m *Main) error {
+	if c.Snapshots != "" {
+		return c.fold(ctx, m, strings.TrimPrefix(c.Snapshots, sqlitePrefix))
+	}
 	schema, err := sqlstore.SchemaSQLite(ctx, c.path())
 	if err != nil {
 		return err

@@ -37,6 +37,12 @@ var obstacles = []struct {
 	query         string
 }{
 	{
+		5, "snapshot rows are protected by Task columns",
+		"bring them back: tidemark migrate --snapshots sqlite:PATH --fold",
+		`SELECT count(*) FROM member_scope_unread_runtime_snapshots
+  WHERE task_snapshot_format_version IS NOT NULL AND task_snapshot_format_version <> 0`,
+	},
+	{
 		5, "sessions were made", "nothing can be done: their scopes would be open to others",
 		`SELECT count(*) FROM sessions`,
 	},

@@ -92,7 +92,7 @@ func state(event int, s facts.EffectState, settled string) string {
 // Each kind of rows that an older program could do nothing right with is named, with its number
 // and from which schema on; what is delivered stops nobody.
 //
-// covers: RT-307
+// covers: RT-307 RT-314
 func TestObstacles(t *testing.T) {
 	type line struct {
 		schema, rows int64
@@ -146,6 +146,10 @@ func TestObstacles(t *testing.T) {
 			rows: []string{`INSERT INTO sessions VALUES (1, 1, 1, 0)`},
 			to:   4, want: []line{{5, 1, "sessions"}},
 		},
+		"snapshot rows with Task columns": {
+			rows: []string{taskSnapshot(1), taskSnapshot(2), taskSnapshot(0)},
+			to:   4, want: []line{{5, 2, "Task columns"}},
+		},
 		"an activity": {
 			rows: []string{anActivity}, to: 2, want: []line{{3, 1, "activities"}},
 		},
@@ -180,6 +184,19 @@ func TestObstacles(t *testing.T) {
 
 var taskScope = fmt.Sprintf(`INSERT INTO scopes VALUES (1, 1, x'61', %d, '', 0, NULL, 0, 0, NULL,
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0)`, readstate.Task)
+
+// taskSnapshot is a row of the snapshot table with Task columns of a format.
+func taskSnapshot(format int) string {
+	return fmt.Sprintf(`INSERT INTO member_scope_unread_runtime_snapshots
+  (workspace_id, member_id, scope_id, message_unread_count, activity_unread_count, manual_unread,
+   last_message_read_seq, last_activity_read_seq, effective_from_seq, latest_message_accounted_seq,
+   latest_activity_accounted_seq, notification_state, membership_visibility,
+   scope_roster_generation, scope_message_generation, scope_activity_generation,
+   membership_generation, notification_generation, manual_unread_generation, rewind_generation,
+   task_snapshot_format_version, task_snapshot_json, updated_at)
+  VALUES (x'77', x'6%d', x'74', 0, 0, 0, 0, 0, 1, 0, 0, 'all', 'visible', 0, 0, 0, 0, 0, 0, 0, %d, '{}', 1)`,
+		format+1, format)
+}
 
 const anActivity = `INSERT INTO scope_activity_events
   (scope, seq, id, kind, high_signal, actor, created_at) VALUES (1, 1, x'61', 'reaction', 0, 1, 1)`

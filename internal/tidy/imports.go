@@ -78,7 +78,7 @@ var places = []place{
 		"facts/...", "conformance/...", "internal/...",
 	})},
 	{pattern: "cmd/...", may: slices.Concat(published, []string{
-		"facts/sqlstore", "conformance/...", "web/...", "internal/...",
+		"facts/sqlstore", "unread/snapshot/sqlsnap", "conformance/...", "web/...", "internal/...",
 	})},
 	{pattern: "examples/...", may: published},
 	{pattern: "scripts/...", may: slices.Concat(published, []string{"facts/...", "internal/..."})},

@@ -23,6 +23,10 @@ var served = stage{dir: ".", tests: "^TestSeededHistoriesAreServedExactly$"}
 // random are the tests of package unread that play random histories.
 const random = "^Test(HydrationRaces|ConcurrentReaders)$"
 
+// protection are the tests of rows behind barriers beside an older program.
+const protection = "^Test(Barrier|LateOlder|LateFlush|LateDeliv|OlderWrite|Controls|FirstBarrier|" +
+	"Candidates|CrashBetween|UnreadableProtection|Fold|RowsWithoutRanks)"
+
 var suites = []suite{
 	{"readstate", []stage{
 		{
@@ -37,6 +41,11 @@ var suites = []suite{
 		{dir: "facts", tests: "."},
 		{dir: "facts/sqlstore", tests: "^TestStore$"},
 		served,
+	}},
+	{"snapshot", []stage{
+		{dir: "unread/snapshot/sqlsnap", tests: "."},
+		{dir: "unread/intake", tests: protection},
+		{dir: "unread/intake", tests: "^Test(SeededRollingUpgrade|DeliveriesOverCrashes)$"},
 	}},
 	{"unread", []stage{
 		{dir: "unread", tests: ".", flags: []string{"-test.skip", random}},

@@ -65,6 +65,14 @@ func (f *Intake) barrier(ctx context.Context, id readstate.WorkspaceID, d Delive
 			continue
 		}
 		err = f.flusher.Barrier(ctx, s.book, scope, members)
+		if errors.Is(err, snapshot.ErrConflict) {
+			err = s.book.Reconsider(ctx, f.cfg.Store, scope, members)
+			f.flushed(s.book) // what it brought in is shown
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if !errors.Is(err, snapshot.ErrNotLoaded) {
 			return err
 		}
@@ -90,7 +98,7 @@ func (s *space) delivery(
 			missing = append(missing, key)
 		}
 	}
-	if !slices.Contains(missing, keys[0]) && !s.book.Taken(scope, d.Revision, d.Activity) {
+	if !slices.Contains(missing, keys[0]) && !s.book.Taken(scope, d.Revision, d.Activity, members) {
 		return 0, nil, nil, errNotTaken
 	}
 	return scope, members, missing, nil

@@ -209,6 +209,7 @@ type errand struct {
 	event     MessageStored
 	delivered bool
 	removed   bool
+	why       error // it was deferred last
 }
 
 // Whatever a crash cuts off, what was delivered is shown, nothing is shown that was never stored, and
@@ -237,8 +238,9 @@ func errands(t *testing.T, seed uint64) {
 	read := map[readstate.MemberID]readstate.Revision{}
 	retell := func(e *errand) {
 		b.tell(e.event)
-		if err := b.barrier("t", e.event.Revision, 0, e.event.Recipients...); err == nil {
-			e.delivered = true
+		err := b.barrier("t", e.event.Revision, 0, e.event.Recipients...)
+		if e.delivered = e.delivered || err == nil; err != nil {
+			e.why = err
 		}
 	}
 	unroll := func(e *errand) {
@@ -310,7 +312,7 @@ func errands(t *testing.T, seed uint64) {
 			unroll(e)
 		}
 		if !e.delivered {
-			t.Fatalf("seed %d: %d is not delivered", seed, e.event.Revision)
+			t.Fatalf("seed %d: %d is not delivered: %v", seed, e.event.Revision, e.why)
 		}
 	}
 	check("in the end", true)

@@ -56,8 +56,15 @@
 //  5. Tell whom a member blocks as a complete list, with what the newly blocked wrote above the
 //     member's cursors where that is at hand ([BlocksChanged]).
 //  6. Call nothing delivered before its barrier has passed; tell it again, and ask again, until then.
-//     Tell who is in the scope before: a recipient of whom nothing is known has no row to be written.
+//     Tell who is in the scope before: a recipient of whom nothing is known has no row that counts
+//     it, and the delivery is deferred. One who came later is told of with the first revision.
 //  7. Own a workspace in one process at a time.
+//
+// # Older programs
+//
+// What a barrier wrote stays, whatever a program of before the Task columns writes late; what that one
+// knew is taken over as far as it is safe. A delivery that is told again counts in rows that lost it.
+// There is still one owner: this is for the minutes in which an older one ends. See package snapshot.
 //
 // # Failures
 //

@@ -70,3 +70,67 @@ func TestOnlyRepairReadsFacts(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 }
+
+// Numbers of rows that two programs counted apart prove nothing together: no line adds two of them up or
+// takes the larger one, and nothing but the overlay looks at two rows at once.
+// covers: RT-302 RT-305 RT-306
+func TestNoMergeOfCounts(t *testing.T) {
+	counts := []string{"MessageUnread", "ActivityUnread", "MessageAccounted", "ActivityAccounted"}
+	mentions := func(n ast.Node) bool {
+		found := false
+		ast.Inspect(n, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				found = found || slices.Contains(counts, s.Sel.Name)
+			}
+			return !found
+		})
+		return found
+	}
+	files := 0
+	for _, dir := range []string{filepath.Join("..", "snapshot"), filepath.Join("..", "snapshot", "sqlsnap"), "."} {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			files++
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.BinaryExpr:
+					if (n.Op == token.ADD || n.Op == token.OR) && mentions(n) {
+						t.Errorf("%s adds numbers of rows up", set.Position(n.Pos()))
+					}
+				case *ast.CallExpr:
+					f, ok := n.Fun.(*ast.Ident)
+					if ok && (f.Name == "max" || f.Name == "min") && mentions(n) && !bounded(n) {
+						t.Errorf("%s compares numbers of rows", set.Position(n.Pos()))
+					}
+				}
+				return true
+			})
+		}
+	}
+	if files < 20 {
+		t.Errorf("%d files were read", files)
+	}
+}
+
+// bounded reports a comparison of a row's number with where its own scope stands.
+func bounded(n *ast.CallExpr) bool {
+	own := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "ranks" || s.Sel.Name == "Ranks") {
+			own = true
+		}
+		return true
+	})
+	return own
+}

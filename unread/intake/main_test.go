@@ -3,7 +3,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -32,6 +31,7 @@ type faulty struct {
 	*sqlsnap.Store
 	mu      sync.Mutex
 	failing bool
+	lose    bool                   // writes succeed, and nobody hears of it
 	cut     int                    // how many writes succeed before all others fail; -1 for no end
 	during  func()                 // called in the middle of the next write
 	tamper  func(r *snapshot.Row)  // rows as they are loaded
@@ -100,6 +100,9 @@ func (s *faulty) Upsert(ctx context.Context, rows []snapshot.Row) error {
 	if during := s.during; during != nil {
 		s.during = nil
 		during()
+	}
+	if s.lose {
+		return errors.Join(s.Store.Upsert(ctx, rows), errFire)
 	}
 	return s.Store.Upsert(ctx, rows)
 }
@@ -192,6 +195,7 @@ func (p *people) asked() int {
 // bench is a intake over a real table, with a clock of its own.
 type bench struct {
 	t     *testing.T
+	path  string
 	store *faulty
 	cfg   Config
 	f     *Intake
@@ -200,11 +204,12 @@ type bench struct {
 
 func newBench(t *testing.T, cfg Config) *bench {
 	t.Helper()
-	store, err := sqlsnap.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "snap.db"), sqlsnap.Options{})
+	path := file(t)
+	store, err := sqlsnap.OpenSQLite(t.Context(), path, sqlsnap.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, store: &faulty{Store: store, cut: -1}, cfg: cfg}
+	b := &bench{t: t, path: path, store: &faulty{Store: store, cut: -1}, cfg: cfg}
 	b.clock.Store(1)
 	b.cfg.Store, b.cfg.Now = b.store, b.clock.Load
 	if b.cfg.Flush.FlushInterval == 0 {
@@ -217,7 +222,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 		if b.store.strangers > 0 {
 			t.Errorf("%d reads and writes of the table from elsewhere", b.store.strangers)
 		}
-		if err := store.Close(); err != nil {
+		if err := b.store.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -17,7 +17,9 @@ func (b *Book) applyActivity(
 	late := f.missedActs.has(readstate.Revision(ev.Seq))
 	if ev.Seq <= f.ranks.LatestActivity && !late {
 		b.stats.Repeated++
-		return out, nil
+		if !ev.HighSignal || !f.info.Type.Targeted() {
+			return out, nil
+		}
 	}
 	a := Act{Seq: ev.Seq, Actor: ev.Actor, High: ev.HighSignal, Recipients: ev.Recipients}
 	var parts, damaged []part
@@ -29,8 +31,8 @@ func (b *Book) applyActivity(
 	parts, known := b.fresh(f, parts, func(p *part) bool {
 		return p.entry.got.freshAct(ev.Seq, p.row.Activity.Read)
 	})
-	if late {
-		return b.lateAct(out, f, a, parts), nil
+	if late || ev.Seq <= f.ranks.LatestActivity { // a row may have lost what its scope was told
+		return b.lateAct(out, f, a, parts, late), nil
 	}
 	if f.info.Type.Targeted() && ev.Seq-f.ranks.LatestActivity <= MaxGap {
 		for q := f.ranks.LatestActivity + 1; q < ev.Seq; q++ {
@@ -60,32 +62,37 @@ func (b *Book) applyActivity(
 	return out, nil
 }
 
-// deliverAct counts an activity in the row of a recipient.
+// deliverAct counts an activity in the row of a recipient, as deliver does.
 func (b *Book) deliverAct(f *frontier, p *part, a Act) {
+	base := p.entry.got.baseActs
 	before := p.entry.row.Row.Activity.Targets
 	p.entry.row.Row.Activity.PostActivity(f.info.Type, true, p.is.Recipient, p.is.Author)
 	if p.entry.row.Row.Activity.Targets == before {
 		return
 	}
 	p.entry.got.addAct(a.Seq)
+	p.entry.got.apply(&p.entry.row.Row)
 	if b.people[p.key.Member].pairsWith(a.Actor) {
 		c := p.entry.pairs.get(a.Actor)
 		c.acts++
 		p.entry.pairs = p.entry.pairs.put(c)
 	}
+	p.anew = p.entry.got.baseActs != base
 }
 
-// lateAct takes an activity in of which nobody told in its turn.
+// lateAct takes an activity in of which nobody told in its turn, or that is told again.
 func (b *Book) lateAct(
-	out []readstate.Event, f *frontier, a Act, parts []part,
+	out []readstate.Event, f *frontier, a Act, parts []part, late bool,
 ) []readstate.Event {
-	f.missedActs.remove(readstate.Revision(a.Seq))
-	b.touch(&f.mark, Key{Scope: f.info.Key})
+	if late {
+		f.missedActs.remove(readstate.Revision(a.Seq))
+		b.touch(&f.mark, Key{Scope: f.info.Key})
+	}
 	for _, p := range parts {
 		if !a.High || a.Seq <= p.row.Activity.Read {
 			continue
 		}
-		if b.deliverAct(f, &p, a); p.entry.row.Row != p.row {
+		if b.deliverAct(f, &p, a); p.entry.row.Row != p.row || p.anew {
 			b.touch(&p.entry.mark, p.key)
 			out = append(out, readstate.MemberEvent{MemberRow: b.shown(p.entry)})
 		}
@@ -160,20 +167,45 @@ func (b *Book) applyScope(lsn readstate.LSN, ev readstate.ScopeEvent) readstate.
 	}
 	b.use(f)
 	if f.info.Type != ev.Info.Type {
-		b.retype(f)
+		b.retype(f, ev.Info.Type)
 	}
 	f.info, f.ranks.LastLSN = ev.Info, lsn
+	if f.assumed && f.info.Type.Targeted() {
+		f.mayMiss()
+	}
 	b.touch(&f.mark, Key{Scope: ev.Info.Key})
 	return ev
 }
 
-// retype withholds the rows of a scope that count in another way from now on.
-func (b *Book) retype(f *frontier) {
+// retype withholds the rows of a scope that count in another way from now on. Those of an older
+// program, which did not say what it counted, are read as what they turn out to be.
+func (b *Book) retype(f *frontier, to readstate.ScopeType) {
+	counted := f.assumed && to.Targeted()
 	for key, e := range b.rows {
-		if key.Scope == f.info.Key && e.settled() && !e.absent && e.row.Row.Point.E < f.ranks.Head {
+		if key.Scope != f.info.Key || !e.settled() || e.absent {
+			continue
+		}
+		v, err := f.values(&e.row)
+		switch {
+		case counted && !e.broken && err == nil:
+			e.recount(f, v)
+			b.touch(&e.mark, key)
+		case e.row.Row.Point.E < f.ranks.Head:
 			e.row.Row.Serving = max(e.row.Row.Serving, readstate.Behind)
 			b.touch(&e.mark, key)
 		}
+	}
+}
+
+// recount makes a row that came with numbers alone one that counts deliveries.
+func (e *entry) recount(f *frontier, v readstate.Values) {
+	k := &e.row.Row
+	k.Point = readstate.Point{E: k.EffectivePoint(f.ranks.Floor), Targets: v.Unread}
+	k.Activity.Targets = v.Activity
+	e.got = deliveries{
+		base: v.Unread, baseTo: f.ranks.Head, baseActs: v.Activity,
+		baseActsTo: f.ranks.LatestActivity, entriesTo: f.ranks.Head,
+		actsTo: f.ranks.LatestActivity,
 	}
 }
 
@@ -200,7 +232,7 @@ func (b *Book) applyMember(
 		e.row.Row.Point.E < floor && ev.Row.Point.E >= floor {
 		f.lift(ev.Member, floor)
 	}
-	was := &e.row.Row
+	was, point := &e.row.Row, e.row.Row.Point.E
 	// The lists go down to where the row was, and those of the scope to where its tail begins.
 	listed := known && ev.Row.Point.E >= min(was.Point.E, f.tail.low) &&
 		ev.Row.Activity.Read >= min(was.Activity.Read, f.tail.lowSeq)
@@ -221,6 +253,9 @@ func (b *Book) applyMember(
 		e.row.StateLSN = lsn
 	}
 	if f.info.Type.Targeted() {
+		if known && point != ev.Row.Point.E {
+			e.got.base = 0 // it was counted anew, or nobody knows
+		}
 		if e.got.moved(&e.row, &f.tail); listed {
 			e.got.apply(&e.row.Row)
 		}
@@ -245,7 +280,7 @@ func (b *Book) applyGone(out []readstate.Event, ev readstate.RowGoneEvent) []rea
 	if e != nil && !e.absent && f != nil {
 		e.row.Row.Joined = false
 		e.row.Row.Point.MoveToHead(f.ranks.Head, e.row.Writer)
-		e.pairs, e.got = nil, deliveries{}
+		e.pairs, e.got = nil, e.got.none()
 		b.touch(&e.mark, key)
 	}
 	return append(out, ev)

@@ -73,6 +73,7 @@ type entry struct {
 	// actsBehind withholds the row until an activity cursor settles it, as Serving does until a
 	// message cursor does.
 	actsBehind bool
+	kept
 	mark
 }
 

@@ -14,8 +14,14 @@ type deliveries struct {
 	entries []readstate.Revision // above the point, ascending,
 	direct  []readstate.Revision // and those of them that name the member
 	acts    []readstate.Seq      // above the activity cursor, ascending
-	// opaque rows are of programs that kept their number alone: they count everything up to where
-	// they were brought.
+	// base and baseActs are what a program counted that kept numbers alone, up to baseTo and
+	// baseActsTo. How far it got does not say what it counted: the number goes as soon as an entry
+	// up to there is told.
+	base       uint64
+	baseTo     readstate.Revision
+	baseActs   uint64
+	baseActsTo readstate.Seq
+	// opaque rows lost their lists: they count everything up to where they were brought.
 	opaque bool
 	// entriesTo and actsTo are where the table's row was brought up to.
 	entriesTo readstate.Revision
@@ -52,6 +58,9 @@ func (d *deliveries) add(r readstate.Revision, direct bool) {
 	if d.opaque {
 		return
 	}
+	if r <= d.baseTo {
+		d.base = 0
+	}
 	d.entries = insert(d.entries, r)
 	if direct {
 		d.direct = insert(d.direct, r)
@@ -59,15 +68,24 @@ func (d *deliveries) add(r readstate.Revision, direct bool) {
 }
 
 func (d *deliveries) addAct(q readstate.Seq) {
-	if !d.opaque {
-		d.acts = insert(d.acts, q)
+	if d.opaque {
+		return
 	}
+	if q <= d.baseActsTo {
+		d.baseActs = 0
+	}
+	d.acts = insert(d.acts, q)
+}
+
+// lists reports that the row knows that it counts the entry.
+func (d *deliveries) lists(r readstate.Revision) bool {
+	_, found := slices.BinarySearch(d.entries, r)
+	return found
 }
 
 // counts reports that the row counts the entry, so that its removal takes something back.
 func (d *deliveries) counts(r readstate.Revision) bool {
-	_, found := slices.BinarySearch(d.entries, r)
-	return d.opaque || found
+	return d.opaque || d.lists(r) || d.base > 0 && r <= d.baseTo
 }
 
 // names reports that the row counts the entry as one that names the member.
@@ -77,6 +95,9 @@ func (d *deliveries) names(r readstate.Revision) bool {
 }
 
 func (d *deliveries) remove(r readstate.Revision) {
+	if !d.lists(r) && r <= d.baseTo && d.base > 0 {
+		d.base--
+	}
 	d.entries, d.direct = drop(d.entries, r), drop(d.direct, r)
 }
 
@@ -99,6 +120,12 @@ func drop[T cmp.Ordered](list []T, v T) []T {
 // counts still, also what its scope does not know of yet; what the scope's tail tells is completed.
 func (d *deliveries) moved(row *readstate.MemberRow, t *tail) {
 	e, q, m := row.Row.Point.E, row.Row.Activity.Read, row.Member
+	if e >= d.baseTo {
+		d.base = 0
+	}
+	if q >= d.baseActsTo {
+		d.baseActs = 0
+	}
 	below := func(r readstate.Revision) bool { return r <= e }
 	d.entries = slices.DeleteFunc(slices.Clone(d.entries), below)
 	d.direct = slices.DeleteFunc(slices.Clone(d.direct), below)
@@ -116,6 +143,11 @@ func (d *deliveries) moved(row *readstate.MemberRow, t *tail) {
 	}
 }
 
+// none counts nothing, of what was brought as far.
+func (d *deliveries) none() deliveries {
+	return deliveries{entriesTo: d.entriesTo, actsTo: d.actsTo}
+}
+
 // beyond reports that the row counts something above the scope's head.
 func (d *deliveries) beyond(head readstate.Revision) bool {
 	return len(d.entries) > 0 && d.entries[len(d.entries)-1] > head
@@ -124,19 +156,21 @@ func (d *deliveries) beyond(head readstate.Revision) bool {
 // apply puts the numbers of the lists into the row.
 func (d *deliveries) apply(row *readstate.Row) {
 	if !d.opaque {
-		row.Point.Targets, row.Point.Direct = uint64(len(d.entries)), uint64(len(d.direct))
-		row.Activity.Targets = uint64(len(d.acts))
+		row.Point.Targets = d.base + uint64(len(d.entries))
+		row.Point.Direct = uint64(len(d.direct))
+		row.Activity.Targets = d.baseActs + uint64(len(d.acts))
 	}
 }
 
 // check gives lists up that do not agree with their numbers, and takes them up again with a row
 // that counts nothing.
 func (d *deliveries) check(row *readstate.MemberRow) {
-	d.opaque = uint64(len(d.entries)) != row.Row.Point.Targets ||
+	d.opaque = d.base+uint64(len(d.entries)) != row.Row.Point.Targets ||
 		uint64(len(d.direct)) != row.Row.Point.Direct ||
-		uint64(len(d.acts)) != row.Row.Activity.Targets
+		d.baseActs+uint64(len(d.acts)) != row.Row.Activity.Targets
 	if d.opaque {
 		d.entries, d.direct, d.acts = nil, nil, nil
+		d.base, d.baseActs = 0, 0
 	}
 }
 
@@ -151,7 +185,7 @@ func aboveOf[T ~uint64](list []T, from T) []T {
 func (b *Book) listOf(row *readstate.MemberRow) *deliveries {
 	f, e, p := b.frontiers[row.Scope], b.rows[Key{row.Scope, row.Member}], b.people[row.Member]
 	if !f.info.Type.Targeted() || !e.settled() || e.absent || e.broken || e.got.opaque ||
-		p == nil || len(p.blocks)+len(p.becoming) > 0 {
+		e.got.base+e.got.baseActs > 0 || p == nil || len(p.blocks)+len(p.becoming) > 0 {
 		return nil
 	}
 	return &e.got
@@ -193,11 +227,26 @@ func unpack[T ~uint64](text string) (list []T, err error) {
 }
 
 // Taken reports that an entry and an activity of a scope that counts deliveries were told, each
-// unless it is zero: in their turn, or later.
-func (b *Book) Taken(s readstate.ScopeKey, r readstate.Revision, q readstate.Seq) bool {
+// unless it is zero: in their turn, or later. It is false where a member's row does not count an
+// entry that is held, and should: somebody else wrote the row since.
+func (b *Book) Taken(
+	s readstate.ScopeKey, r readstate.Revision, q readstate.Seq, members []readstate.MemberKey,
+) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f := b.frontiers[s]
-	return f != nil && f.info.Type.Targeted() && r <= f.ranks.Head && !f.missed.has(r) &&
+	if f == nil {
+		return false
+	}
+	for _, m := range members {
+		e := b.rows[Key{s, m}]
+		if x := f.tail.find(r); x == nil || f.removed.has(r) || !e.settled() || e.absent || e.broken {
+			continue
+		} else if role := x.Role(m); role.Recipient && !role.Author && !role.Principal &&
+			r > e.row.Row.Point.E && !e.got.counts(r) {
+			return false
+		}
+	}
+	return f.info.Type.Targeted() && r <= f.ranks.Head && !f.missed.has(r) &&
 		q <= f.ranks.LatestActivity && !f.missedActs.has(readstate.Revision(q))
 }

@@ -40,6 +40,27 @@
 // ahead of their scope, and what is told again after a crash counts once. Entries that a scope missed
 // there may be told later than others.
 //
+// # Older programs
+//
+// A program of before the ranks knows the regular columns alone. While one process takes over from
+// another it may write a row late, and leave ranks, detail and Task columns as they were:
+//
+//   - Ranks and detail have a sum of the regular columns that they belong to. Where that is of other
+//     ones, somebody else wrote the row, and it is served from its counts. In scopes that count
+//     deliveries these count until an entry of before is told: how far a row was brought does not say
+//     what it counted.
+//   - A barrier writes the whole row into the Task columns as well, with a number, and only over a row
+//     that is the table's still. Regular columns that name the number know what is protected, and are
+//     served. Others give only what is safe beside it: membership, level and mark of a newer
+//     generation, and cursors that cover all of it. One that stops inside withholds the row.
+//   - No barrier takes back where the row was brought to, a generation, a cursor, or an entry that
+//     nobody read or took back.
+//   - [Fold] is the way back: regular columns as this program would serve them.
+//
+// This is for one owner and the late write of an older one. Two owners that count at once are not
+// brought together: numbers do not say what they are numbers of, and no line adds or compares those of
+// two rows. That would take a list of what each counted, or a condition on what it counted it over.
+//
 // # Invariants
 //
 //   - What is in the book is as new as the table or newer, and what is not in the book is in the
@@ -59,7 +80,8 @@
 //     them are withheld.
 //   - A row that contradicts itself, its scope or its facts is withheld, never clamped and never
 //     taken for zero. Rows of older programs, which have counts alone, are served from those.
-//   - The Task columns are never written.
+//   - The Task columns are written by barriers alone, with the regular ones and in one write; a flush
+//     leaves them as they are, and so does everybody where they cannot be read.
 //
 // # Duties of the caller
 //
@@ -77,5 +99,7 @@
 //   - The table cannot be written: the rows stay dirty. Above the budget of the backlog, further
 //     rows are withheld until there is room; nothing else fails.
 //   - Rows, frontiers or members are damaged: they are counted, and withheld.
+//   - A row is not the table's any more when its barrier comes: [ErrConflict], and Reconsider looks
+//     again. What may not be written is [ErrProtected] or [ErrUnaccounted], until something changes.
 //   - Facts for a repair do not fit: [ErrFacts], and nothing changes.
 package snapshot

@@ -72,6 +72,11 @@ type rowDetail struct {
 	Version     uint64 `json:"version,omitempty"`
 	// LSN is the commit that last changed the row, of the process that wrote it.
 	LSN readstate.LSN `json:"lsn,omitempty"`
+	// Sum stands for the regular columns that the ranks and this belong to. Zero, of programs
+	// that did not write it, fits all.
+	Sum uint64 `json:"sum,omitempty"`
+	// Barrier is the newest one of the row, of which this knows what it protects.
+	Barrier uint64 `json:"barrier,omitempty"`
 	// Behind says that the row is withheld until a cursor settles it.
 	Behind bool `json:"behind,omitempty"`
 	// ActsBehind says the same of an activity cursor.
@@ -82,6 +87,12 @@ type rowDetail struct {
 	Entries string `json:"entries,omitempty"`
 	Direct  string `json:"direct,omitempty"`
 	Acts    string `json:"acts,omitempty"`
+	// Base and BaseActs are what a program counted that kept numbers alone, up to BaseTo and
+	// BaseActsTo.
+	Base       uint64 `json:"base,omitempty"`
+	BaseTo     uint64 `json:"baseTo,omitempty"`
+	BaseActs   uint64 `json:"baseActs,omitempty"`
+	BaseActsTo uint64 `json:"baseActsTo,omitempty"`
 	// Pairs are those that are not empty, by the ids of who is blocked.
 	Pairs []pairDetail `json:"pairs,omitempty"`
 }
@@ -208,9 +219,6 @@ func (r *Row) check() error {
 	if err == nil && (r.ManualUnread < 0 || r.ManualUnread > 1) {
 		err = fmt.Errorf("%w: manual unread %d", ErrDamaged, r.ManualUnread)
 	}
-	if err == nil && r.TaskFormat != nil && *r.TaskFormat != 0 {
-		err = fmt.Errorf("%w: task format %d is unknown", ErrDamaged, *r.TaskFormat)
-	}
 	return err
 }
 
@@ -260,10 +268,12 @@ func decodeMember(r *Row) (row readstate.Row, w readstate.Writer, err error) {
 	return row, w, nil
 }
 
-// encodeMember is the inverse, with the values as of now.
+// encodeMember is the inverse, with the values as of now and the number of the row's newest barrier.
+// The detail is what the row's text says.
 func encodeMember(
 	id readstate.MemberID, e *entry, f *frontier, v readstate.Values, pairs []pairDetail,
-) Row {
+	barrier uint64,
+) (Row, rowDetail) {
 	r, w := &e.row.Row, &e.row.Writer
 	p, a := &r.Point, &r.Activity
 	manual := int64(0)
@@ -271,15 +281,24 @@ func encodeMember(
 		manual = 1
 	}
 	g := e.gens
-	g.Roster, g.Message, g.Activity, g.Rewind = f.gens.Roster, f.gens.Message, f.gens.Activity,
-		f.gens.Rewind
-	return Row{
+	g.Roster, g.Message = max(g.Roster, f.gens.Roster), max(g.Message, f.gens.Message)
+	g.Activity, g.Rewind = max(g.Activity, f.gens.Activity), max(g.Rewind, f.gens.Rewind)
+	through, actThrough := e.through(f)
+	d := rowDetail{
+		Epoch: r.Epoch, ParentEpoch: r.ParentEpoch, Follow: uint8(r.Follow),
+		ManualFrom: uint64(r.Manual.From), Version: r.Manual.Version, LSN: e.row.StateLSN,
+		Behind: r.Serving == readstate.Behind, ActsBehind: e.actsBehind,
+		Unpaired: e.unpaired, Pairs: pairs, Barrier: barrier,
+		Entries: pack(e.got.entries), Direct: pack(e.got.direct), Acts: pack(e.got.acts),
+		Base: e.got.base, BaseTo: uint64(e.got.baseTo),
+		BaseActs: e.got.baseActs, BaseActsTo: uint64(e.got.baseActsTo),
+	}
+	row := Row{
 		Member: id, Scope: f.info.ID,
 		MessageUnread: int64(v.Unread), ActivityUnread: int64(v.Activity), ManualUnread: manual,
 		MessageRead: int64(r.Read), ActivityRead: int64(a.Read), EffectiveFrom: int64(r.Effective),
-		MessageAccounted:  int64(max(f.ranks.Head, e.got.entriesTo)),
-		ActivityAccounted: int64(max(f.ranks.LatestActivity, e.got.actsTo)),
-		Notification:      notificationOf(r.Notification), Visibility: visibilityOf(r),
+		MessageAccounted: int64(through), ActivityAccounted: int64(actThrough),
+		Notification: notificationOf(r.Notification), Visibility: visibilityOf(r),
 		Generations: g,
 		Ranks: &Ranks{
 			E: int64(p.E), AuthorAt: int64(p.AuthorRank), PrincipalAt: int64(p.PrincipalRank),
@@ -291,14 +310,9 @@ func encodeMember(
 			AuthorHead: int64(w.AuthorHead), PrincipalHead: int64(w.PrincipalHead),
 			ActorHead: int64(w.ActorHead),
 		},
-		Detail: encodeJSON(rowDetail{
-			Epoch: r.Epoch, ParentEpoch: r.ParentEpoch, Follow: uint8(r.Follow),
-			ManualFrom: uint64(r.Manual.From), Version: r.Manual.Version, LSN: e.row.StateLSN,
-			Behind: r.Serving == readstate.Behind, ActsBehind: e.actsBehind,
-			Unpaired: e.unpaired,
-			Pairs:    pairs,
-			Entries:  pack(e.got.entries), Direct: pack(e.got.direct), Acts: pack(e.got.acts),
-		}),
 		IfAbsent: e.ifAbsent,
 	}
+	d.Sum = row.sum()
+	row.Detail = encodeJSON(d)
+	return row, d
 }

@@ -18,7 +18,10 @@ func (b *Book) applyMessage(
 	}
 	if ev.Revision != 0 && ev.Revision <= f.ranks.Head || ev.Seq <= f.ranks.LatestSeq {
 		b.stats.Repeated++
-		return out, nil
+		if !f.info.Type.Targeted() || ev.Revision == 0 || f.removed.has(ev.Revision) {
+			return out, nil
+		}
+		return b.deliverAgain(out, f, ev) // a row may have lost what its scope was told
 	}
 	if ev.Revision > f.ranks.Head+1 {
 		if out, err = b.gap(out, lsn, f, ev.Revision-1, ev.Revision-1); err != nil {
@@ -69,12 +72,15 @@ func (b *Book) applyMessage(
 
 // deliver counts an entry in a row that it names.
 func (b *Book) deliver(f *frontier, p *part, m *Entry) {
+	base := p.entry.got.base
 	before := p.entry.row.Row.Point
 	p.entry.row.Row.Point.Post(f.info.Type, m.message(), p.is)
 	if now := p.entry.row.Row.Point; now.Targets > before.Targets {
 		p.entry.got.add(m.Revision, now.Direct > before.Direct)
+		p.entry.got.apply(&p.entry.row.Row)
 	}
 	b.pairWith(p, m.Author, func(c *readstate.Pair) { c.Post(f.info.Type, m.message(), p.is) })
+	p.anew = p.entry.got.base != base
 }
 
 // fresh leaves out the rows of an event that know its delivery, since they were ahead of their scope
@@ -99,14 +105,26 @@ func (b *Book) fresh(
 func (b *Book) applyLate(
 	out []readstate.Event, f *frontier, ev readstate.MessageEvent,
 ) ([]readstate.Event, error) {
-	parts, _, err := b.parts(ev.Scope, ev.Author, ev.Principal, nil, ev.Named, ev.Recipients)
+	out, err := b.deliverAgain(out, f, ev)
 	if err != nil {
 		return nil, err
 	}
 	f.missed.remove(ev.Revision)
 	f.removed.remove(ev.Revision)
+	f.late.add(ev.Revision)
 	f.ranks.Replies++
 	b.touch(&f.mark, Key{Scope: ev.Scope})
+	return out, nil
+}
+
+// deliverAgain counts a delivery in rows that do not count it, and should.
+func (b *Book) deliverAgain(
+	out []readstate.Event, f *frontier, ev readstate.MessageEvent,
+) ([]readstate.Event, error) {
+	parts, _, err := b.parts(ev.Scope, ev.Author, ev.Principal, nil, ev.Named, ev.Recipients)
+	if err != nil {
+		return nil, err
+	}
 	m := Entry{
 		Revision: ev.Revision, Author: ev.Author, Principal: ev.Principal, Named: ev.Named,
 		Recipients: ev.Recipients,
@@ -119,7 +137,7 @@ func (b *Book) applyLate(
 			continue
 		}
 		b.deliver(f, &p, &m)
-		if p.entry.row.Row != p.row {
+		if p.entry.row.Row != p.row || p.anew {
 			b.touch(&p.entry.mark, p.key)
 			out = append(out, readstate.MemberEvent{MemberRow: b.shown(p.entry)})
 		}
@@ -187,7 +205,7 @@ func (b *Book) applyRemoval(
 	if err != nil {
 		return nil, err
 	}
-	if f.info.Type.Targeted() && f.removed.has(ev.Revision) {
+	if f.info.Type.Targeted() && (f.removed.has(ev.Revision) || f.late.has(ev.Revision)) {
 		return b.removeAgain(out, f, ev)
 	}
 	if ev.Revision > f.ranks.Head || ev.Revision != 0 && f.removed.has(ev.Revision) {
@@ -233,20 +251,29 @@ func (b *Book) applyRemoval(
 	return b.told(out, parts, broken), nil
 }
 
-// removeAgain takes a delivery out of rows that count it although their scope knows of its removal:
-// a crash may have lost that of the row.
+// removeAgain takes a delivery out of rows that count it although memory knows of its removal: a crash
+// may have lost that of the row, or the delivery was late.
 func (b *Book) removeAgain(
 	out []readstate.Event, f *frontier, ev readstate.RemovalEvent,
 ) ([]readstate.Event, error) {
-	b.stats.Repeated++
 	parts, _, err := b.parts(ev.Scope, ev.Author, ev.Principal, nil, ev.Named, ev.Recipients)
 	if err != nil {
 		return nil, err
 	}
+	switch {
+	case f.late.remove(ev.Revision):
+		f.removed.add(ev.Revision)
+		f.ranks.Replies = ev.Replies
+		b.touch(&f.mark, Key{Scope: ev.Scope})
+	case f.missed.remove(ev.Revision): // nobody needs to tell of it any more
+		b.touch(&f.mark, Key{Scope: ev.Scope})
+	default:
+		b.stats.Repeated++
+	}
 	m := readstate.Message{Revision: ev.Revision}
 	for i := range parts {
 		p := &parts[i]
-		if got := &p.entry.got; got.opaque || !got.counts(ev.Revision) {
+		if !p.entry.got.lists(ev.Revision) {
 			continue
 		}
 		p.entry.got.remove(ev.Revision)
@@ -281,7 +308,7 @@ func (b *Book) applyEdit(
 	b.rename(f, &ev)
 	parts, unknown := b.fresh(f, parts, func(p *part) bool {
 		got := &p.entry.got
-		return got.opaque || got.counts(ev.Revision) && got.names(ev.Revision) == p.was.Named
+		return got.opaque || got.lists(ev.Revision) && got.names(ev.Revision) == p.was.Named
 	})
 	damaged = append(damaged, unknown...)
 	before := readstate.Message{Revision: ev.Revision, Everyone: ev.EveryoneBefore}
@@ -291,7 +318,7 @@ func (b *Book) applyEdit(
 		p := &parts[i]
 		points[i] = p.entry.row.Row.Point
 		points[i].Edit(f.info.Type, f.ranks.Floor, before, after, p.was, p.is)
-		if p.entry.got.counts(ev.Revision) {
+		if p.entry.got.lists(ev.Revision) {
 			p.entry.got.rename(ev.Revision, p.is.Named && p.is.Recipient)
 		}
 		above := ev.Revision > p.row.Point.Base(f.ranks.Floor)

@@ -115,21 +115,19 @@ func (w *Flusher) flushBook(ctx context.Context, b *Book) error {
 // Barrier writes the given rows of members in one scope now, whether they are dirty or not, and
 // nothing else: what waits for the interval goes on waiting. Only a scope that the table does not
 // have yet goes with them, as it began. Once it returns nil, the rows survive a crash as they were
-// when it was called, or newer. It is for deliveries that may only then be called delivered, and
-// waits for at most one write. [ErrNotLoaded] asks for the rows to be fetched first.
+// when it was called, or newer, whatever a program writes that does not know of it. It is for
+// deliveries that may only then be called delivered, and waits for at most one write.
+// [ErrNotLoaded] asks for the rows to be fetched first, [ErrConflict] for [Book.Reconsider].
 func (w *Flusher) Barrier(
 	ctx context.Context, b *Book, scope readstate.ScopeKey, members []readstate.MemberKey,
 ) error {
 	w.barriers.Add(1)
-	loaded := false
+	var refused error
 	_, err := w.put(ctx, b, func() (batch Batch) {
-		batch, loaded = b.TakeThese(scope, members)
+		batch, refused = b.TakeThese(scope, members)
 		return batch
 	})
-	if err == nil && !loaded {
-		err = unknown(scope)
-	}
-	if err != nil {
+	if err = errors.Join(err, refused); err != nil {
 		w.deferred.Add(1)
 	}
 	return err

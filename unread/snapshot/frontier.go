@@ -26,6 +26,9 @@ type frontier struct {
 	// which nobody told although later ones are known: they may be told yet.
 	missed     revisions
 	missedActs revisions
+	// late are those that were told at last: memory has them as taken back still, as it does no harm
+	// where deliveries count.
+	late revisions
 	// lifted are the members whose rows moved up to a floor, and how far. Until a row is written, the
 	// table may have the scope with that floor and the row from before it.
 	lifted map[readstate.MemberKey]readstate.Revision

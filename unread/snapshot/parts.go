@@ -15,6 +15,9 @@ type part struct {
 	row     readstate.Row // before the event
 	writer  readstate.Writer
 	pairs   pairs
+	// anew says that the row counts something else, of which memory cannot tell what: the numbers
+	// may be the same.
+	anew bool
 }
 
 // parts gathers the rows that a message names and that exist, and the damaged ones, which memory
@@ -72,11 +75,11 @@ func (b *Book) parts(
 // withheld.
 func (b *Book) changed(out []readstate.Event, p part) []readstate.Event {
 	if p.entry.row.Row == p.row && p.entry.row.Writer == p.writer &&
-		slices.Equal(p.entry.pairs, p.pairs) {
+		slices.Equal(p.entry.pairs, p.pairs) && !p.anew {
 		return out
 	}
 	was := p.entry.owed
-	if b.touch(&p.entry.mark, p.key) && !was {
+	if b.touch(&p.entry.mark, p.key) && !was || p.anew {
 		out = append(out, readstate.MemberEvent{MemberRow: b.shown(p.entry)})
 	}
 	return out

@@ -13,9 +13,11 @@ type person struct {
 	blocks   []readstate.MemberKey // ascending
 	becoming []readstate.MemberKey // being blocked: rows have pairs for them that nobody counts yet
 	blocked  bool                  // what they write is noted in its scope
+	noted    bool                  // and the table says so
 	broken   bool                  // the table's row is damaged: nobody knows whom they block
 	order    int64                 // the generation of the last change of blocks
 	lsn      readstate.LSN         // when it was
+	sent     bool                  // blocked, as it is on its way to the table
 	read     uint64                // the book's reads when one of them last looked here
 	mark
 }
@@ -96,7 +98,7 @@ func (b *Book) addPerson(m readstate.MemberKey, r *Row) *person {
 			*p = person{broken: true, blocked: true} // as far as anybody knows
 		}
 	}
-	p.lsn = min(p.lsn, b.lsn)
+	p.lsn, p.noted = min(p.lsn, b.lsn), p.blocked && !p.broken
 	b.people[m] = p
 	return p
 }
@@ -138,10 +140,15 @@ func decodePerson(p *person, r *Row, names Names) error {
 	return nil
 }
 
-func encodePerson(id readstate.MemberID, p *person, names Names) Row {
+// encodePerson leaves blocks out of those whom without says.
+func encodePerson(
+	id readstate.MemberID, p *person, names Names, without func(x readstate.MemberKey) bool,
+) Row {
 	d := personDetail{Blocked: p.blocked, Generation: p.order, LSN: p.lsn}
 	for _, x := range p.blocks {
-		d.Blocks = append(d.Blocks, names.Member(x))
+		if !without(x) {
+			d.Blocks = append(d.Blocks, names.Member(x))
+		}
 	}
 	slices.Sort(d.Blocks)
 	return Row{

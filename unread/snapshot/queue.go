@@ -83,6 +83,8 @@ func (b *Book) waits(p place) *mark {
 type Batch struct {
 	Rows   []Row
 	keys   []Key
+	shadow []*shadow            // of the rows of keys, in a batch that protects them,
+	ready  []Row                // and these rows
 	births []readstate.ScopeKey // scopes that go as they began, for rows that rely on them
 }
 
@@ -103,7 +105,8 @@ func (b *Book) Backlog() int {
 //   - in scopes that count deliveries the other way round, since barriers write rows alone: there
 //     no scope is ahead of a row, and the rows know what they count;
 //   - somebody who is blocked before whoever blocks them, and the rows of a member before the
-//     member, so that no block is in the table without what it needs.
+//     member, so that no block is in the table without what it needs. Of more members who block each
+//     other than a batch has room for, the table hears first that they are blocked.
 func (b *Book) Take(limit int) Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +200,7 @@ func (b *Book) before(key Key) (first []Key, ok bool) {
 			}
 		}
 		for _, x := range b.people[at[0].Member].blocks {
-			if k := (Key{Member: x}); !seen[x] && b.waiting(k) {
+			if k := (Key{Member: x}); !seen[x] && b.waiting(k) && !b.people[x].noted {
 				seen[x] = true
 				at, first = append(at, k), append(first, k)
 			}
@@ -223,85 +226,6 @@ func (b *Book) board(batch *Batch, keys ...Key) {
 	}
 }
 
-// TakeThese takes the rows of members in one scope, dirty or not. It is false, and takes nothing,
-// where the book does not have one of them; members who have no row are left out.
-func (b *Book) TakeThese(
-	scope readstate.ScopeKey, members []readstate.MemberKey,
-) (batch Batch, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var keys []Key
-	for _, m := range members {
-		e := b.rows[Key{scope, m}]
-		if !e.settled() {
-			return batch, false
-		}
-		if !e.absent && !e.broken && !slices.Contains(keys, Key{scope, m}) {
-			keys = append(keys, Key{scope, m})
-		}
-	}
-	if b.frontiers[scope] == nil {
-		return batch, false
-	}
-	for _, key := range keys {
-		m := b.markOf(key)
-		if m.ticket == 0 { // refused by the backlog, or written before
-			if m.owed {
-				b.wait(key, -1)
-				b.owed = slices.DeleteFunc(b.owed, func(k Key) bool { return k == key })
-				b.restored = append(b.restored, key)
-			}
-			m.dirty, m.owed = true, false
-			b.seat(m, key)
-		}
-	}
-	for _, key := range keys {
-		batch.births = append(batch.births, b.unborn(&batch, key)...)
-	}
-	b.board(&batch, keys...)
-	b.encode(&batch)
-	for i := range batch.Rows {
-		batch.Rows[i].Durable = true
-	}
-	return batch, true
-}
-
-func (b *Book) encode(batch *Batch) {
-	now := b.now()
-	for _, scope := range batch.births {
-		row := encodeBirth(b.frontiers[scope], b.names)
-		row.Workspace, row.UpdatedAt = b.workspace, now
-		batch.Rows = append(batch.Rows, row)
-	}
-	for _, key := range batch.keys {
-		var row Row
-		switch {
-		case key.Member == 0:
-			row = encodeFrontier(b.frontiers[key.Scope], b.names)
-		case key.Scope == 0:
-			row = encodePerson(b.names.Member(key.Member), b.people[key.Member], b.names)
-		default:
-			row = b.encodeRow(key)
-		}
-		row.Workspace, row.UpdatedAt = b.workspace, now
-		batch.Rows = append(batch.Rows, row)
-	}
-}
-
-func (b *Book) encodeRow(key Key) Row {
-	e, f, p := b.rows[key], b.frontiers[key.Scope], b.people[key.Member]
-	row := e.row
-	row.Pairs = b.pairRows(f, e, p)
-	// A row that contradicts itself is withheld; what it last said is not worse than what the
-	// table has.
-	values, err := f.values(&row)
-	if err != nil && e.row.Row.Serving.Servable() {
-		b.stats.Contradictions++
-	}
-	return encodeMember(
-		b.names.Member(key.Member), e, f, values, encodePairs(e.pairs, p, b.names))
-}
-
 // Done says that the table has the batch. Rows that changed meanwhile stay dirty.
 func (b *Book) Done(batch Batch) {
 	b.mu.Lock()
@@ -310,9 +234,19 @@ func (b *Book) Done(batch Batch) {
 	for _, scope := range batch.births {
 		b.frontiers[scope].stored = true
 	}
-	for _, key := range batch.keys {
+	for i, key := range batch.keys {
 		m := b.markOf(key)
 		m.flying = false
+		if e := b.rows[key]; e != nil {
+			var s *shadow
+			if batch.shadow != nil {
+				s = batch.shadow[i]
+			}
+			e.wrote(&batch.Rows[len(batch.births)+i], s)
+		}
+		if p := b.people[key.Member]; key.Scope == 0 {
+			p.noted = p.noted || p.sent
+		}
 		if key.Member == 0 {
 			b.frontiers[key.Scope].stored = true
 		}

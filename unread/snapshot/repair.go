@@ -135,7 +135,8 @@ func (b *Book) Repair(key Key, id readstate.MemberID, t Truth) error {
 }
 
 func (b *Book) replace(key Key, e, next *entry) {
-	next.mark = e.mark
+	next.mark, next.kept = e.mark, e.kept
+	next.repaired = true
 	*e = *next
 	b.touch(&e.mark, key)
 }
@@ -144,7 +145,7 @@ func (b *Book) replace(key Key, e, next *entry) {
 func (b *Book) truthRow(
 	f *frontier, old *entry, key Key, id readstate.MemberID, t *Truth,
 ) *entry {
-	e := &entry{gens: old.gens, row: readstate.MemberRow{
+	e := &entry{gens: old.gens, got: old.got.none(), row: readstate.MemberRow{
 		Scope: key.Scope, Member: key.Member, MemberID: id, Row: t.Row, StateLSN: b.lsn,
 	}}
 	k := &e.row.Row

@@ -30,9 +30,14 @@ type Row struct {
 
 	Generations Generations
 
-	// TaskFormat is the version of the row's Task columns, nil where there are none. No write
-	// of this package touches those columns.
+	// TaskFormat is the version of the row's Task columns, nil where there are none, and TaskText
+	// what they say. A write leaves them as they are unless the row is to be protected.
 	TaskFormat *int64
+	TaskText   string
+	// Protect has a write replace the Task columns, too, if the table still has the row whose
+	// Fingerprint is Was, zero for none. Only a barrier asks for that, and the way back.
+	Protect bool
+	Was     uint64
 
 	// Ranks is nil where an older program wrote the row.
 	Ranks *Ranks
@@ -48,25 +53,35 @@ type Row struct {
 
 // Generations are the change numbers of the facts that the row was made from.
 type Generations struct {
-	Roster       int64
-	Message      int64
-	Activity     int64
-	Membership   int64
-	Notification int64
-	Manual       int64
-	Rewind       int64
+	Roster       int64 `json:"roster,omitempty"`
+	Message      int64 `json:"message,omitempty"`
+	Activity     int64 `json:"activity,omitempty"`
+	Membership   int64 `json:"membership,omitempty"`
+	Notification int64 `json:"notification,omitempty"`
+	Manual       int64 `json:"manual,omitempty"`
+	Rewind       int64 `json:"rewind,omitempty"`
 }
 
 // Ranks are the columns from which counts follow.
 type Ranks struct {
-	E, AuthorAt, PrincipalAt  int64
-	OwnRemoved, OwnEveryone   int64
-	Direct, Targets           int64
-	SignalAt, ActorAt         int64
-	ActivityTargets           int64
-	Head, Floor, SignalHead   int64 // of the scope; in a member's row as of the flush
-	AuthorHead, PrincipalHead int64
-	ActorHead                 int64
+	E               int64 `json:"e,omitempty"`
+	AuthorAt        int64 `json:"authorAt,omitempty"`
+	PrincipalAt     int64 `json:"principalAt,omitempty"`
+	OwnRemoved      int64 `json:"ownRemoved,omitempty"`
+	OwnEveryone     int64 `json:"ownEveryone,omitempty"`
+	Direct          int64 `json:"direct,omitempty"`
+	Targets         int64 `json:"targets,omitempty"`
+	SignalAt        int64 `json:"signalAt,omitempty"`
+	ActorAt         int64 `json:"actorAt,omitempty"`
+	ActivityTargets int64 `json:"activityTargets,omitempty"`
+	// Of the scope; in a member's row as of the flush.
+	Head       int64 `json:"head,omitempty"`
+	Floor      int64 `json:"floor,omitempty"`
+	SignalHead int64 `json:"signalHead,omitempty"`
+
+	AuthorHead    int64 `json:"authorHead,omitempty"`
+	PrincipalHead int64 `json:"principalHead,omitempty"`
+	ActorHead     int64 `json:"actorHead,omitempty"`
 }
 
 // Query asks for rows of one member, or with an empty Member for frontiers: those of Only, or a
@@ -85,7 +100,9 @@ type Query struct {
 type Store interface {
 	// Load answers a bounded page. Rows that are not there are left out.
 	Load(ctx context.Context, q Query) ([]Row, error)
-	// Upsert writes rows, all or none. It replaces every column but those of Task rows.
+	// Upsert writes rows, all or none. It replaces every column but the Task columns of rows
+	// that do not ask for it, and fails with ErrConflict, having written nothing, where one that
+	// does is not the table's any more.
 	Upsert(ctx context.Context, rows []Row) error
 }
 

@@ -14,8 +14,14 @@
 //
 //   - Ids are stored and compared as bytes.
 //   - Every Load is a range or a few points of the primary key, bounded by its limit.
-//   - An upsert writes all of its rows or none, and leaves the Task columns alone.
+//   - An upsert writes all of its rows or none. It leaves the Task columns alone but of rows that ask
+//     for it, which it compares with those of the file in the same transaction.
 //   - An upsert with a row that asks for it is on the disk when it returns, with all before it.
+//
+// # The way back
+//
+// [Store.Fold] brings Task columns back into the regular ones for programs that know no others, and
+// [Store.Folding] says what would stop it. The file's lock keeps every writer out meanwhile.
 //
 // # Failures
 //

@@ -60,8 +60,8 @@ const (
 )
 
 func selectWhere(where string) string {
-	return "SELECT scope_id, task_snapshot_format_version, " + strings.Join(columns[keys:], ", ") +
-		" FROM " + name + " WHERE workspace_id = ? AND member_id = ? AND " + where
+	return "SELECT scope_id, task_snapshot_format_version, task_snapshot_json, " +
+		strings.Join(columns[keys:], ", ") + " FROM " + name + " WHERE workspace_id = ? AND member_id = ? AND " + where
 }
 
 // points returns the statement that asks for n scopes.
@@ -95,6 +95,13 @@ func (s *Store) load(
 		}
 		s.probe(ctx, selectWhere(where))
 	}
+	return scanAll(ctx, p, q, args, into)
+}
+
+// scanAll reads the rows that a statement finds.
+func scanAll(
+	ctx context.Context, p *sql.Stmt, q *snapshot.Query, args []any, into *[]snapshot.Row,
+) error {
 	found, err := p.QueryContext(ctx, append([]any{id(q.Workspace), id(q.Member)}, args...)...)
 	if err != nil {
 		return fmt.Errorf("read snapshots of %q: %w", q.Member, err)
@@ -118,11 +125,11 @@ func (s *Store) load(
 func scan(found *sql.Rows, r *snapshot.Row) error {
 	var scope []byte
 	var format sql.NullInt64
-	var text sql.NullString
+	var text, task sql.NullString
 	ranks := make([]sql.NullInt64, len(places(nil)))
 	g := &r.Generations
 	targets := []any{
-		&scope, &format, &r.MessageUnread, &r.ActivityUnread, &r.ManualUnread,
+		&scope, &format, &task, &r.MessageUnread, &r.ActivityUnread, &r.ManualUnread,
 		&r.MessageRead, &r.ActivityRead, &r.EffectiveFrom, &r.MessageAccounted,
 		&r.ActivityAccounted, &r.Notification, &r.Visibility,
 		&g.Roster, &g.Message, &g.Activity, &g.Membership, &g.Notification, &g.Manual, &g.Rewind,
@@ -141,7 +148,7 @@ func scan(found *sql.Rows, r *snapshot.Row) error {
 		return nil //nolint:nilerr // the row says it
 	}
 	if format.Valid {
-		r.TaskFormat = &format.Int64
+		r.TaskFormat, r.TaskText = &format.Int64, task.String
 	}
 	k := new(snapshot.Ranks)
 	for i, p := range places(k) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ import (
 // ErrOwned means that another process has the file open.
 var ErrOwned = errors.New("snapshots are owned by another process")
 
+// ErrNoTable means that a file that should have snapshots has none.
+var ErrNoTable = errors.New("file has no snapshot table")
+
 //go:embed table.sql
 var table string
 
@@ -31,6 +35,8 @@ const detail = "rank_detail"
 
 // Options tunes a store.
 type Options struct {
+	// Existing refuses to make a file or a table that is not there.
+	Existing bool
 	// OnStatement observes every statement, for probes in tests; nil costs nothing.
 	OnStatement func(ctx context.Context, query string)
 }
@@ -41,6 +47,8 @@ type Store struct {
 	probe  func(ctx context.Context, query string)
 	upsert *sql.Stmt
 	first  *sql.Stmt
+	both   *sql.Stmt // the Task columns, too
+	one    *sql.Stmt
 	page   *sql.Stmt
 	begin  *sql.Stmt // the first page
 
@@ -54,6 +62,11 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
+	}
+	if o.Existing {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("open snapshots: %w", err)
+		}
 	}
 	q := url.Values{}
 	// One connection holds the file's lock for good; a hint needs no sync per commit.
@@ -71,7 +84,7 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{db: sql.OpenDB(connector), probe: o.OnStatement, only: map[int]*sql.Stmt{}}
 	s.db.SetMaxOpenConns(1)
 	s.db.SetMaxIdleConns(1)
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, o.Existing); err != nil {
 		return nil, errors.Join(fmt.Errorf("open snapshots %q: %w", path, owned(err)), s.db.Close())
 	}
 	return s, nil
@@ -93,7 +106,15 @@ func (s *Store) observe(ctx context.Context, query string) {
 	}
 }
 
-func (s *Store) prepare(ctx context.Context) error {
+func (s *Store) prepare(ctx context.Context, existing bool) error {
+	if existing {
+		var n int
+		has := "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '" + name + "'"
+		s.observe(ctx, has)
+		if err := s.db.QueryRowContext(ctx, has).Scan(&n); err != nil || n == 0 {
+			return errors.Join(err, fmt.Errorf("%w: %s", ErrNoTable, name))
+		}
+	}
 	// A write takes the lock that locking_mode keeps.
 	for _, query := range []string{"BEGIN IMMEDIATE", table, "COMMIT"} {
 		s.observe(ctx, query)
@@ -118,7 +139,8 @@ func (s *Store) prepare(ctx context.Context) error {
 		stmt  **sql.Stmt
 		query string
 	}{
-		{&s.upsert, replace()}, {&s.first, insert() + " ON CONFLICT DO NOTHING"},
+		{&s.upsert, replace(columns)}, {&s.first, insert(columns) + " ON CONFLICT DO NOTHING"},
+		{&s.both, replace(allColumns)}, {&s.one, selectWhere("scope_id = ?")},
 		{&s.page, selectWhere(following)}, {&s.begin, selectWhere(beginning)},
 	} {
 		stmt, err := s.db.PrepareContext(ctx, p.query) //nolint:sqlclosecheck // Close closes it
@@ -134,7 +156,8 @@ func (s *Store) prepare(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errors.Join(s.upsert.Close(), s.first.Close(), s.page.Close(), s.begin.Close())
+	err := errors.Join(s.upsert.Close(), s.first.Close(), s.both.Close(), s.one.Close(),
+		s.page.Close(), s.begin.Close())
 	for _, p := range s.only {
 		err = errors.Join(err, p.Close())
 	}
@@ -159,18 +182,21 @@ var columns = []string{
 	detail, "updated_at",
 }
 
-func insert() string {
+// allColumns are those and the Task columns.
+var allColumns = append(slices.Clone(columns), "task_snapshot_format_version", "task_snapshot_json")
+
+func insert(columns []string) string {
 	return "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") VALUES (" +
 		strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
 }
 
-// replace leaves the Task columns alone: they are not among those named.
-func replace() string {
+// replace leaves the columns alone that are not named: those of a task, where no barrier writes.
+func replace(columns []string) string {
 	var set []string
 	for _, c := range columns[keys:] {
 		set = append(set, c+" = excluded."+c)
 	}
-	return insert() + " ON CONFLICT (" + strings.Join(columns[:keys], ", ") + ") DO UPDATE SET " +
+	return insert(columns) + " ON CONFLICT (" + strings.Join(columns[:keys], ", ") + ") DO UPDATE SET " +
 		strings.Join(set, ", ")
 }
 
@@ -199,20 +225,59 @@ func (s *Store) Upsert(ctx context.Context, rows []snapshot.Row) (err error) {
 	}
 	defer tx.Rollback()
 	for i := range rows {
-		stmt, text := s.upsert, replace
-		if rows[i].IfAbsent {
-			stmt, text = s.first, insert
-		}
-		if s.probe != nil {
-			s.probe(ctx, text())
-		}
-		stmt = tx.StmtContext(ctx, stmt) //nolint:sqlclosecheck // the transaction closes it
-		if _, err := stmt.ExecContext(ctx, values(&rows[i])...); err != nil {
+		if err := s.put(ctx, tx, &rows[i]); err != nil {
 			return fmt.Errorf("write snapshot of %q in %q: %w", rows[i].Member, rows[i].Scope, err)
 		}
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("write snapshots: %w", err)
+	}
+	return nil
+}
+
+// put writes one row.
+func (s *Store) put(ctx context.Context, tx *sql.Tx, r *snapshot.Row) error {
+	stmt, text, args := s.upsert, replace, columns
+	switch {
+	case r.Protect:
+		if err := s.compare(ctx, tx, r); err != nil {
+			return err
+		}
+		stmt, args = s.both, allColumns
+	case r.IfAbsent:
+		stmt, text = s.first, insert
+	}
+	if s.probe != nil {
+		s.probe(ctx, text(args))
+	}
+	v := values(r)
+	if r.Protect {
+		var task any
+		if r.TaskFormat != nil {
+			task = r.TaskText
+		}
+		v = append(v, r.TaskFormat, task)
+	}
+	stmt = tx.StmtContext(ctx, stmt) //nolint:sqlclosecheck // the transaction closes it
+	_, err := stmt.ExecContext(ctx, v...)
+	return err
+}
+
+// compare holds the table's row, in the transaction that replaces it, against what the writer knows.
+func (s *Store) compare(ctx context.Context, tx *sql.Tx, r *snapshot.Row) error {
+	var found []snapshot.Row
+	q := snapshot.Query{Workspace: r.Workspace, Member: r.Member}
+	one := tx.StmtContext(ctx, s.one)
+	s.observe(ctx, selectWhere("scope_id = ?"))
+	if err := scanAll(ctx, one, &q, []any{id(r.Scope)}, &found); err != nil {
+		return err
+	}
+	was := uint64(0)
+	if len(found) > 0 {
+		was = found[0].Fingerprint()
+	}
+	if was != r.Was {
+		return snapshot.ErrConflict
 	}
 	return nil
 }

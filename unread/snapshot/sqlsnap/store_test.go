@@ -207,6 +207,78 @@ func TestTaskColumnsStay(t *testing.T) {
 	}
 }
 
+// Task columns are written by rows that ask for it, if the table's row is the one they know; else
+// nothing of the whole write is there.
+// covers: RT-260 RT-282 RT-286 RT-306
+func TestConditionalUpsert(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "snap.db"))
+	format := int64(1)
+	protected := func(was uint64, text string) snapshot.Row {
+		r := full("a", "s")
+		r.TaskFormat, r.TaskText, r.Protect, r.Was = &format, text, true, was
+		return r
+	}
+	put := func(want error, rows ...snapshot.Row) {
+		t.Helper()
+		if err := s.Upsert(t.Context(), rows); !errors.Is(err, want) {
+			t.Fatalf("%v, want %v", err, want)
+		}
+	}
+	has := func() snapshot.Row {
+		t.Helper()
+		rows := load(t, s, snapshot.Query{Member: "a", Only: []readstate.ScopeID{"s"}})
+		if len(rows) != 1 {
+			t.Fatalf("%d rows", len(rows))
+		}
+		return rows[0]
+	}
+	put(snapshot.ErrConflict, protected(7, "{}"))
+	if rows := load(t, s, snapshot.Query{Member: "a", Limit: 9}); len(rows) > 0 {
+		t.Fatalf("%+v", rows)
+	}
+	put(nil, protected(0, "one"))
+	put(snapshot.ErrConflict, full("b", "s"), protected(0, "two"))
+	if rows := load(t, s, snapshot.Query{Member: "b", Limit: 9}); len(rows) > 0 {
+		t.Error("a refused write left something")
+	}
+	first := has()
+	if first.TaskText != "one" || *first.TaskFormat != 1 {
+		t.Fatalf("%+v", first)
+	}
+	// Whatever somebody changes makes it another row.
+	const table = name
+	for name, change := range map[string]string{
+		"a count": "message_unread_count = 1", "a frontier": "latest_message_accounted_seq = 1",
+		"a cursor": "last_message_read_seq = 1", "a level": "notification_state = 'none'",
+		"a generation": "rewind_generation = 1", "its time": "updated_at = 1",
+		"its detail": "rank_detail = '{}'", "Task text": "task_snapshot_json = 'three'",
+		"Task format": "task_snapshot_format_version = 2",
+	} {
+		before := has()
+		if _, err := s.db.ExecContext(t.Context(), "UPDATE "+table+" SET "+change); err != nil {
+			t.Fatal(err)
+		}
+		if now := has(); now.Fingerprint() == before.Fingerprint() {
+			t.Errorf("%s: the same row", name)
+		}
+		put(snapshot.ErrConflict, protected(before.Fingerprint(), "two"))
+		now := has()
+		put(nil, protected(now.Fingerprint(), "two"))
+	}
+	// A flush asks for nothing and leaves the Task columns; the way back empties them.
+	put(nil, full("a", "s"))
+	last := has()
+	if last.TaskText != "two" {
+		t.Errorf("%+v", last)
+	}
+	empty := protected(last.Fingerprint(), "")
+	empty.TaskFormat = nil
+	put(nil, empty)
+	if last = has(); last.TaskFormat != nil || last.TaskText != "" {
+		t.Errorf("%+v", last)
+	}
+}
+
 // covers: RT-337
 func TestDamagedColumns(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "snap.db"))
