@@ -229,7 +229,10 @@ func spoilt(v any, path []string) any {
 		at[path[0]] = spoilt(at[path[0]], path[1:])
 		return at
 	case []any:
-		if path[0] == "#" {
+		switch {
+		case path[0] == "#" && len(at) == 0:
+			return append(at, "?")
+		case path[0] == "#":
 			return at[1:]
 		}
 		i, _ := strconv.Atoi(path[0])
