@@ -3,4 +3,4 @@
 // written by hand is below it.
 package conform
 
-//go:generate go run ./generate -cases ../../conformance/cases
+//go:generate go run ./generate -cases ../../conformance/cases -scenarios ../../testdata/scenarios

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-im/tidemark/conformance"
 	"github.com/tidemark-im/tidemark/internal/conform/histories"
+	"github.com/tidemark-im/tidemark/internal/conform/written"
 )
 
 func historyCases(t *testing.T) []conformance.HistoryCase {
@@ -33,7 +34,7 @@ func TestHistoriesAreFresh(t *testing.T) {
 	}
 	made := map[string]bool{}
 	for _, s := range suites {
-		want, err := histories.Write(s)
+		want, err := written.History(s)
 		if err != nil {
 			t.Fatal(err)
 		}
