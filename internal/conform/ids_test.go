@@ -48,5 +48,8 @@ func TestIDs(t *testing.T) {
 	for _, c := range historyCases(t) {
 		check(c.Head)
 	}
+	for _, c := range networkCases(t) {
+		check(c.Head)
+	}
 	t.Logf("%d cases show %d requirements and scenarios", len(seen), len(shown))
 }
