@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (a *goApp) Do(s *NetworkStep) (word string, err error) {
 	}
 	switch s.Do {
 	case "open":
-		return "", a.open(s.Token)
+		return "", a.open(cmp.Or(s.Server, "http://server"), s.Token)
 	case "quit":
 		return "", a.Close()
 	case "foreground":
@@ -69,10 +70,10 @@ func (a *goApp) setToken(token string) {
 	a.token = token
 }
 
-func (a *goApp) open(token string) (err error) {
+func (a *goApp) open(server, token string) (err error) {
 	a.setToken(token)
 	a.windows, a.notes = map[string]*client.Window{}, map[string]map[string]client.Session{}
-	a.client, err = client.OpenWith(context.Background(), "http://server",
+	a.client, err = client.OpenWith(context.Background(), server,
 		func(context.Context) (string, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()

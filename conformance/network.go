@@ -20,6 +20,7 @@ type NetworkCase struct {
 type NetworkStep struct {
 	Do string `json:"do"`
 
+	Server  string `json:"server,omitempty"` // its address; the same one where there is none
 	Token   string `json:"token,omitempty"`
 	Session string `json:"session,omitempty"`
 	As      string `json:"as,omitempty"`

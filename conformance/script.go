@@ -56,8 +56,8 @@ func (s *Script) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.mu.Unlock()
 	select {
 	case a := <-h.answer:
-		if trace := httptrace.ContextClientTrace(req.Context()); a.err != errUnsent && trace != nil &&
-			trace.WroteHeaders != nil {
+		trace := httptrace.ContextClientTrace(req.Context())
+		if trace != nil && trace.WroteHeaders != nil && !errors.Is(a.err, errUnsent) {
 			trace.WroteHeaders()
 		}
 		return a.resp, a.err
@@ -112,7 +112,7 @@ func (s *Script) answer(step *NetworkStep) string {
 	case step.Unsent:
 		h.answer <- scripted{err: errUnsent}
 	default:
-		h.answer <- scripted{resp: s.response(h, step)}
+		h.answer <- s.response(h, step)
 	}
 	return ""
 }
@@ -130,7 +130,7 @@ func sameBody(want, got []byte) string {
 }
 
 // response is an answer of HTTP. A body that is a text of JSON is that text, as of a proxy.
-func (s *Script) response(h *heldRequest, step *NetworkStep) *http.Response {
+func (s *Script) response(h *heldRequest, step *NetworkStep) scripted {
 	resp := &http.Response{StatusCode: step.Status, Header: http.Header{}, ProtoMajor: 1, ProtoMinor: 1}
 	if step.Stream {
 		r, w := io.Pipe()
@@ -140,7 +140,7 @@ func (s *Script) response(h *heldRequest, step *NetworkStep) *http.Response {
 		context.AfterFunc(h.ctx, func() { _ = w.CloseWithError(h.ctx.Err()) }) // never fails
 		resp.Header.Set("Content-Type", "text/event-stream")
 		resp.Body = r
-		return resp
+		return scripted{resp: resp}
 	}
 	body := []byte(step.Body)
 	resp.Header.Set("Content-Type", "application/json")
@@ -151,7 +151,7 @@ func (s *Script) response(h *heldRequest, step *NetworkStep) *http.Response {
 		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp
+	return scripted{resp: resp}
 }
 
 // event tells all open streams of something.

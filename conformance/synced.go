@@ -135,7 +135,7 @@ func (d *synced) hear(s *ClientStep, _ map[string]any) error {
 	}
 	t := d.said[s.Session]
 	if state, ok := s.Said.state(); ok {
-		t.State = t.State.Merge(state)
+		t.State = t.Merge(state)
 	}
 	t.active, t.thinking = s.Said.Active, s.Said.Thinking
 	d.said[s.Session] = t
@@ -212,7 +212,7 @@ func (d *synced) answer(s *ClientStep, _ map[string]any) error {
 	}
 	if a.State != nil && session != "" {
 		t := d.said[session]
-		t.State = t.State.Merge(*a.State)
+		t.State = t.Merge(*a.State)
 		d.said[session] = t
 	}
 	switch a.Verdict() {

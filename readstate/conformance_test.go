@@ -57,7 +57,6 @@ func (c counter) readItems(
 ) (answer conformance.HistoryAnswer, err error) {
 	changed := false
 	for i, it := range op.Items {
-		one := conformance.HistoryAnswer{}
 		if i < len(expected.Items) && outside(made.Refusal(expected.Items[i].Code)) {
 			answer.Items = append(answer.Items, expected.Items[i])
 			continue
@@ -66,7 +65,8 @@ func (c counter) readItems(
 			Kind: model.OpRead, Scope: it.Scope, Member: op.Member,
 			Revision: it.Revision, Version: it.Version, Service: op.Service,
 		})
-		if one, err = answered(did, refused); err != nil {
+		one, err := answered(did, refused)
+		if err != nil {
 			return answer, err
 		}
 		answer.Items = append(answer.Items, one)

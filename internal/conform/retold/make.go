@@ -34,7 +34,7 @@ func Make(ctx context.Context, dir string) ([]conformance.Suite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a store: %w", err)
 	}
-	defer os.RemoveAll(store)
+	defer func() { _ = os.RemoveAll(store) }() // what is left is in a place for such things
 	server, err := Start(ctx, store)
 	if err != nil {
 		return nil, err
