@@ -5,8 +5,9 @@
 //	testdata/scenarios -> scenario.Runner -> server
 //	                           each exchange -> a step: request, status, the fields that tell counts
 //
-// Blocks that need more than requests and answers are left out: streams, random operations, and
-// parts that do not exist yet. A restart of the server leaves no trace in a case.
+// What needs more than requests and answers is left out: of a block what devices hear and restarts of
+// the server, and whole blocks of random operations, of many messages, or of parts that do not exist
+// yet.
 //
 // # Invariants
 //

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,11 +16,16 @@ import (
 	"github.com/tidemark-im/tidemark/internal/scenario"
 )
 
-// beyond are the verbs that take more than requests and answers.
-var beyond = []string{
-	"stream", "watch", "drop", "resume", "reconnect", "refresh", "replay", "random", "app",
-	"open-inbox", "ack-inbox",
-}
+// beyond are the verbs of blocks that cannot be retold; devices are the verbs that are left out.
+var (
+	beyond  = []string{"random", "app", "open-inbox", "ack-inbox"}
+	devices = []string{
+		"stream", "watch", "drop", "resume", "reconnect", "refresh", "replay", "restart",
+	}
+)
+
+// fence begins the names of the scopes by which the runner waits for devices.
+const fence = "scenario-fence"
 
 // maxCase bounds the text of a case in bytes: some scenarios post hundreds of messages.
 const maxCase = 12 << 10
@@ -78,13 +84,17 @@ func (s *Server) file(ctx context.Context, path string) (conformance.Suite, erro
 		if err != nil {
 			return suite, fmt.Errorf("%s: %w", path, err)
 		}
-		if len(size) > maxCase {
+		if len(size) > maxCase || !slices.ContainsFunc(steps, looks) {
 			continue
+		}
+		about := block.Title + "."
+		if slices.ContainsFunc(block.Statements, isOfDevice) {
+			about += " (Without its devices and restarts.)"
 		}
 		suite.Cases = append(suite.Cases, conformance.Case{
 			Head: conformance.Head{
 				ID:     fmt.Sprintf("%s-%d", suite.Suite, block.Number),
-				Covers: file.Covers, About: block.Title + ".",
+				Covers: file.Covers, About: about,
 			},
 			Steps: steps,
 		})
@@ -94,6 +104,13 @@ func (s *Server) file(ctx context.Context, path string) (conformance.Suite, erro
 
 func isBeyond(s scenario.Statement) bool {
 	return slices.Contains(beyond, s.Verb()) || strings.Contains(s.Text, "or hydrating")
+}
+
+func isOfDevice(s scenario.Statement) bool { return slices.Contains(devices, s.Verb()) }
+
+// looks tells whether a step looks at more than a status.
+func looks(s conformance.Step) bool {
+	return s.Request.Method == http.MethodGet && len(s.Expect.Body) > 0
 }
 
 // retell plays a block and keeps what happens.
@@ -128,12 +145,14 @@ type keeper struct {
 	statement *scenario.Statement
 	actors    map[string]string // by the header that tells them
 	workspace string
+	media     string // of the answer at hand
 	steps     []conformance.Step
 	err       error
 }
 
 func (k *keeper) exchange(req *http.Request, resp *http.Response, body []byte) {
 	if k.err == nil {
+		k.media = resp.Header.Get("Content-Type")
 		k.err = k.keep(req, resp.StatusCode, body)
 	}
 }
@@ -143,7 +162,9 @@ func (k *keeper) keep(req *http.Request, status int, answer []byte) error {
 	if k.workspace == "" && len(path) > 1 {
 		k.workspace = path[1]
 	}
-	if !k.looksAt(req.Method, path[min(2, len(path)):]) {
+	switch {
+	case strings.HasPrefix(k.media, "text/event-stream"), strings.Contains(req.URL.Path, fence),
+		!k.looksAt(req.Method, path[min(2, len(path)):]):
 		return nil
 	}
 	step := conformance.Step{Request: conformance.Request{
@@ -169,7 +190,9 @@ func (k *keeper) keep(req *http.Request, status int, answer []byte) error {
 		return err
 	}
 	step.Expect.Body = told
-	k.steps = append(k.steps, step)
+	if n := len(k.steps); n == 0 || req.Method != http.MethodGet || !reflect.DeepEqual(k.steps[n-1], step) {
+		k.steps = append(k.steps, step)
+	}
 	return nil
 }
 
