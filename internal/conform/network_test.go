@@ -175,16 +175,17 @@ func TestWrongClientsFailOnANetwork(t *testing.T) {
 		}
 	}
 	for what, app := range wrong {
-		var failed []string
+		noticed := ""
 		for _, c := range networkCases(t) {
 			if r, err := runNetwork(t, &c, app, nil); err != nil || !r.OK() {
-				failed = append(failed, c.ID)
+				noticed = c.ID
+				break
 			}
 		}
-		if len(failed) == 0 {
+		if noticed == "" {
 			t.Errorf("no case minds that %s", what)
 		}
-		t.Logf("%s: %v", what, failed)
+		t.Logf("%s: %s minds", what, noticed)
 	}
 }
 
