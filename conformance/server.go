@@ -20,6 +20,9 @@ type Server struct {
 	URL    string // where its paths begin, without a slash at the end
 	Token  string // of a member
 	Client *http.Client
+	// Tokens signs for whoever sends the requests of hub cases: a member of a workspace, or
+	// RoleService or RoleAdmin in place of a member. Nil: hub cases cannot be run.
+	Tokens func(workspace, as string) (string, error)
 	seed   string
 }
 
@@ -52,7 +55,8 @@ func NewServer(address, token string) (*Server, error) {
 
 // Run runs one case. The error says that the server did not answer at all.
 func (s *Server) Run(ctx context.Context, c *Case) (Result, error) {
-	run := &run{server: s, prefix: c.ID + "-" + s.seed + "-" + unique(), kept: map[string]string{}}
+	run := &run{server: s, prefix: c.ID + "-" + s.seed + "-" + unique(), kept: map[string]string{},
+		tokens: map[string]string{}}
 	for i := range c.Steps {
 		problem, err := run.step(ctx, &c.Steps[i])
 		if err != nil {
@@ -76,6 +80,7 @@ type run struct {
 	server *Server
 	prefix string
 	kept   map[string]string
+	tokens map[string]string // of hub cases, by who sends
 }
 
 // names in braces are words of small letters and digits.
@@ -101,7 +106,11 @@ func (r *run) step(ctx context.Context, s *Step) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make request: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+r.server.Token)
+	token, err := r.token(s.Request.As)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -123,6 +132,27 @@ func (r *run) step(ctx context.Context, s *Step) (string, error) {
 			brief(answer), s.Expect.Status), nil
 	}
 	return r.judge(what, s, answer)
+}
+
+// errNoTokens says that a hub case was given to a server without Tokens.
+var errNoTokens = errors.New("cases of the hub need tokens of several members and of a service")
+
+// token is that of whoever sends a request. The workspace of a hub case is its name {ws}.
+func (r *run) token(as string) (string, error) {
+	switch {
+	case as == "":
+		return r.server.Token, nil
+	case r.tokens[as] != "":
+		return r.tokens[as], nil
+	case r.server.Tokens == nil:
+		return "", errNoTokens
+	}
+	token, err := r.server.Tokens(r.fill("{ws}"), as)
+	if err != nil {
+		return "", fmt.Errorf("sign a token for %s: %w", as, err)
+	}
+	r.tokens[as] = token
+	return token, nil
 }
 
 // judge compares an answer and keeps parts of it.

@@ -33,6 +33,14 @@ func TestConformance(t *testing.T) {
 	if !strings.Contains(all.out, "ok    read-to-the-head\n") || !strings.Contains(all.out, ", 0 failed\n") {
 		t.Errorf("it says %s", all.out)
 	}
+	if !strings.Contains(all.out, "cases of the hub not run") || strings.Contains(all.out, "sc-001-1") {
+		t.Errorf("without the secret it says %s", all.out)
+	}
+	hub := run(t, append(flags, "--jwt-secret-file", secret)...).done(t)
+	if !strings.Contains(hub.out, "ok    sc-001-1\n") || !strings.Contains(hub.out, ", 0 failed\n") ||
+		strings.Contains(hub.out, "not run") {
+		t.Errorf("it says %s", hub.out)
+	}
 	var results []struct{ Case, Problem string }
 	few := run(t, append(flags, "--json", "--only", "^receipt")...).done(t)
 	if err := json.Unmarshal([]byte(few.out), &results); err != nil || len(results) != 2 {

@@ -1,3 +1,6 @@
-// Package conform holds this repository's server against the conformance cases, and the cases
-// against servers that are wrong. It has tests only.
+// Package conform holds this repository's server, client and counting against the conformance cases,
+// and the cases against ones that are wrong. It has tests only; what makes the cases that are not
+// written by hand is below it.
 package conform
+
+//go:generate go run ./generate -cases ../../conformance/cases -scenarios ../../testdata/scenarios

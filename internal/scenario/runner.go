@@ -29,6 +29,8 @@ type Options struct {
 	Prefix string
 	// Timeout bounds one block; 0 is one minute. It ends a run that hangs and is never waited for.
 	Timeout time.Duration
+	// OnStatement is told of every statement before it is played. May be nil.
+	OnStatement func(s *Statement)
 	// OnExchange sees every request and answer, streams with a nil body. May be nil.
 	OnExchange func(req *http.Request, resp *http.Response, body []byte)
 	// OnEvent sees every event of every stream, on the goroutine of that stream. May be nil.
@@ -75,6 +77,9 @@ func (r *Runner) Run(ctx context.Context, file *File, block *Block) (err error) 
 	}
 	for i := range block.Statements {
 		s := &block.Statements[i]
+		if hook := r.opts.OnStatement; hook != nil {
+			hook(s)
+		}
 		if err := w.play(ctx, s); err != nil {
 			return w.failure(ctx, file, s, err)
 		}
