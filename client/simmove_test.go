@@ -71,8 +71,9 @@ func (r *run) serve(p *parcel) {
 // hand gives an answer to the client that waits for it, or does not any more.
 func (r *run) hand(p *parcel) {
 	r.note("%s: %d", p, p.answer.resp.StatusCode)
+	alive := !p.of.dead.Load() // what takes the answer may be killed over it
 	taken := p.waiter.give(*p.answer)
-	if w := r.wishes[p.op.ID]; w != nil && taken && !p.of.dead.Load() {
+	if w := r.wishes[p.op.ID]; w != nil && taken && alive {
 		w.decided = p.answer.resp.StatusCode
 	}
 	if p.stream != nil {
