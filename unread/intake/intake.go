@@ -165,8 +165,8 @@ func (f *Intake) Tell(id readstate.WorkspaceID, events ...Event) error {
 	return nil
 }
 
-// Settle waits until no event of the workspace waits any more, and no worker reads for one. It is for programs that come to
-// rest, and for tests; a store that does not answer makes it wait for ctx.
+// Settle waits until no event of the workspace waits any more, and no worker reads for one. It is for
+// programs that come to rest, and for tests; a store that does not answer makes it wait for ctx.
 func (f *Intake) Settle(ctx context.Context, id readstate.WorkspaceID) error {
 	s, err := f.space(id)
 	if err != nil {
