@@ -50,11 +50,11 @@ type Suite = file[Case]
 
 // Load returns the cases of the session interface, which one member's token can play, in the order
 // of their names.
-func Load() ([]Suite, error) { return load("cases", (*Case).check, (*Case).head) }
+func Load() ([]Suite, error) { return load(sessionFiles, "cases", (*Case).check, (*Case).head) }
 
 // LoadHub returns the cases of the hub interface, which take tokens of several members and of a
 // service.
-func LoadHub() ([]Suite, error) { return load("cases/hub", (*Case).check, (*Case).head) }
+func LoadHub() ([]Suite, error) { return load(hubFiles, "cases/hub", (*Case).check, (*Case).head) }
 
 // Parse reads a file of cases. Fields that nobody knows are refused: a misspelt expectation would
 // hold always.

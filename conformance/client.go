@@ -73,7 +73,7 @@ type ClientSuite = file[ClientCase]
 
 // LoadClient returns the client cases in the order of their names.
 func LoadClient() ([]ClientSuite, error) {
-	return load("cases/client", (*ClientCase).check, (*ClientCase).head)
+	return load(clientFiles, "cases/client", (*ClientCase).check, (*ClientCase).head)
 }
 
 // ParseClient reads a file of client cases.

@@ -131,7 +131,7 @@ type HistorySuite = file[HistoryCase]
 
 // LoadHistories returns the histories in the order of the files' names.
 func LoadHistories() ([]HistorySuite, error) {
-	return load("cases/readstate", (*HistoryCase).check, (*HistoryCase).head)
+	return load(historyFiles, "cases/readstate", (*HistoryCase).check, (*HistoryCase).head)
 }
 
 // ParseHistories reads a file of histories.

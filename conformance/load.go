@@ -11,8 +11,19 @@ import (
 	"strings"
 )
 
-//go:embed cases
-var files embed.FS
+// The files of each kind are apart, so that a program has only those that it runs.
+var (
+	//go:embed cases/*.json
+	sessionFiles embed.FS
+	//go:embed cases/hub
+	hubFiles embed.FS
+	//go:embed cases/client
+	clientFiles embed.FS
+	//go:embed cases/network
+	networkFiles embed.FS
+	//go:embed cases/readstate
+	historyFiles embed.FS
+)
 
 // Head is what cases of every kind begin with.
 type Head struct {
@@ -49,7 +60,9 @@ func parse[C any](r io.Reader, check func(*C) error) (file[C], error) {
 }
 
 // load reads the files of a directory, in the order of their names.
-func load[C any](dir string, check func(*C) error, head func(*C) *Head) ([]file[C], error) {
+func load[C any](
+	files embed.FS, dir string, check func(*C) error, head func(*C) *Head,
+) ([]file[C], error) {
 	names, err := files.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("conformance: %w", err)

@@ -55,7 +55,7 @@ type NetworkSuite = file[NetworkCase]
 
 // LoadNetwork returns the network cases in the order of their names.
 func LoadNetwork() ([]NetworkSuite, error) {
-	return load("cases/network", (*NetworkCase).check, (*NetworkCase).head)
+	return load(networkFiles, "cases/network", (*NetworkCase).check, (*NetworkCase).head)
 }
 
 // ParseNetwork reads a file of network cases.
