@@ -12,7 +12,9 @@ import (
 // schemas are the files of each kind of cases.
 var schemas = map[string]string{
 	"cases/*.json": "schema.json", "cases/hub/*.json": "schema.json",
-	"cases/network/*.json": "schema-network.json", "cases/client/*.json": "schema-client.json", "cases/readstate/*.json": "schema-readstate.json",
+	"cases/network/*.json":   "schema-network.json",
+	"cases/client/*.json":    "schema-client.json",
+	"cases/readstate/*.json": "schema-readstate.json",
 }
 
 // Every file is as its schema says, and the schema refuses what is not.
