@@ -57,8 +57,9 @@ type state struct {
 	checks    *tally               // candidate checks
 }
 
-// list is the head of a doubly linked list of rows that wait in a scope. A waiter list that fires as a whole becomes
-// a batch, and its scope gets a new one of the next generation: rows of the old one are pending.
+// list is the head of a doubly linked list of rows that wait in a scope. One that fires as a whole
+// becomes a batch, and its scope gets a new one of the next generation: rows of the old one are
+// pending.
 type list struct {
 	head  int32
 	n     int32

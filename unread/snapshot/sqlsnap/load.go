@@ -61,7 +61,8 @@ const (
 
 func selectWhere(where string) string {
 	return "SELECT scope_id, task_snapshot_format_version, task_snapshot_json, " +
-		strings.Join(columns[keys:], ", ") + " FROM " + name + " WHERE workspace_id = ? AND member_id = ? AND " + where
+		strings.Join(columns[keys:], ", ") + " FROM " + name +
+		" WHERE workspace_id = ? AND member_id = ? AND " + where
 }
 
 // points returns the statement that asks for n scopes.
