@@ -13,9 +13,9 @@ const (
 	closingTurns = 3
 	// crowdTurns is the same while somebody is expected who came back every time so far.
 	crowdTurns = 2_000
-	// crowdShare is how much of the time that a commit takes may be waited for them: one part in
-	// so many.
-	crowdShare = 6
+	// crowdShare is how much of the time that their part of a commit takes may be waited for them:
+	// one part in so many. Few who are missing among many are worth little.
+	crowdShare = 3
 	// crowdDoubts is after how many groups, at most, a lane waits again for callers who did not
 	// come back.
 	crowdDoubts = 64
@@ -68,7 +68,8 @@ func (c *crowd) turns() (int, time.Duration) {
 		c.sitOut--
 		return closingTurns, 0
 	}
-	return crowdTurns, c.took / crowdShare
+	missing := time.Duration(c.expected - c.here)
+	return crowdTurns, c.took * missing / time.Duration(c.expected) / crowdShare
 }
 
 // learn notes whether a wait for the crowd brought somebody.
