@@ -37,23 +37,7 @@ func hostile(t *testing.T, seed uint64) {
 			windows[d][s] = d.look(s, 3)
 		}
 	}
-	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
-		if r.Header.Get("Direct") != "" || r.URL.Path == "/api/events" {
-			next.ServeHTTP(rw, r)
-			return
-		}
-		switch roll(6) {
-		case 0: // the request is lost
-			panic(http.ErrAbortHandler)
-		case 1: // the answer is lost
-			next.ServeHTTP(discard{http.Header{}}, r)
-			panic(http.ErrAbortHandler)
-		case 2:
-			rw.WriteHeader(http.StatusServiceUnavailable)
-		default:
-			next.ServeHTTP(rw, r)
-		}
-	})
+	w.guard(unreliable(roll))
 	read := map[string]readsync.Revision{}
 	for range 120 {
 		d, s := devices[roll(2)], sessions[roll(3)]

@@ -81,9 +81,7 @@ func (g *group) repeated(
 	if m == nil || m.OpDigest != d { // an activity has the id, or another message
 		return nil, true, fmt.Errorf("operation %q: %w", key.ID, ErrMismatch)
 	}
-	out := Receipt{
-		MessageID: m.ID, Seq: m.Seq, Revision: m.Revision, LSN: w.LSN, Duplicate: true,
-	}
+	out := m.again(w)
 	if m.Peer.Scope != 0 {
 		out.Channel = &ChannelCopy{Seq: m.Peer.Seq, Revision: m.PeerRevision}
 	}

@@ -86,20 +86,21 @@ func (o *post) run(ctx context.Context, g *group, w *workspace) (any, error) {
 	}
 	// Whoever sends a post again sends its local id too: the message is looked up before its operation
 	// id is, which a group that is not careful knows of loaded messages only.
-	if _, err := g.localMessage(ctx, scope.Info.Key, o.LocalID); err != nil {
+	local, err := g.localMessage(ctx, scope.Info.Key, o.LocalID)
+	if err != nil {
 		return nil, err
 	}
 	d := draft{author: author.Key, op: OpKey{w.Key, author.Key, o.OpID}, digest: o.sum}
 	if r, found, err := g.repeated(ctx, d.op, d.digest, w, g.careful > 0); found || err != nil {
 		return r, err
 	}
-	if r, found, err := o.replayed(ctx, g, w, scope); found || err != nil {
-		return r, err
+	if local != nil && scope.Info.Type == readstate.Session {
+		return local.again(w), nil // whatever this one says
 	}
 	if err := o.resolveDraft(ctx, g, w, scope, &d); err != nil {
 		return nil, err
 	}
-	if err := o.unused(ctx, g, scope); err != nil {
+	if err := o.unused(ctx, g, scope, local); err != nil {
 		return nil, err
 	}
 	g.touch(w)
@@ -215,7 +216,9 @@ func (g *group) named(
 }
 
 // unused refuses a message id or local id that another message has.
-func (o *post) unused(ctx context.Context, g *group, s ScopeRow) error {
+func (o *post) unused(
+	ctx context.Context, g *group, s ScopeRow, local *MessageRow,
+) error {
 	logs := []readstate.ScopeKey{s.Info.Key}
 	if o.Broadcast {
 		logs = append(logs, s.Info.Parent) // the channel's entry has the same id
@@ -232,11 +235,10 @@ func (o *post) unused(ctx context.Context, g *group, s ScopeRow) error {
 			return fmt.Errorf("message %q exists: %w", o.MessageID, ErrMismatch)
 		}
 	}
-	m, err := g.localMessage(ctx, s.Info.Key, o.LocalID)
-	if err == nil && m != nil {
-		err = fmt.Errorf("local id %q is taken: %w", o.LocalID, ErrMismatch)
+	if local != nil {
+		return fmt.Errorf("local id %q is taken: %w", o.LocalID, ErrMismatch)
 	}
-	return err
+	return nil
 }
 
 // localMessage finds an entry by the id that its sender's device gave it; nil for none.
@@ -263,21 +265,11 @@ func (g *group) localMessage(
 	return nil, nil
 }
 
-// replayed answers a send whose local id the session has seen: with what became of the first one,
-// whatever this one says.
-func (o *post) replayed(
-	ctx context.Context, g *group, w *workspace, s ScopeRow,
-) (any, bool, error) {
-	if s.Info.Type != readstate.Session {
-		return nil, false, nil
-	}
-	m, err := g.localMessage(ctx, s.Info.Key, o.LocalID)
-	if err != nil || m == nil {
-		return nil, false, err
-	}
+// again is the receipt of an entry that was sent before.
+func (m *MessageRow) again(w *workspace) Receipt {
 	return Receipt{
 		MessageID: m.ID, Seq: m.Seq, Revision: m.Revision, LSN: w.LSN, Duplicate: true,
-	}, true, nil
+	}
 }
 
 // append stages the message. The order is that of the events: follows, then the sender's own
