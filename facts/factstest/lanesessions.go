@@ -21,6 +21,7 @@ var sessionParts = []lanePart{
 	{"SessionOfAnErasedOwner", testSessionOfAnErasedOwner},
 	{"SessionTouched", testSessionTouched},
 	{"SessionsApart", testSessionsApart},
+	{"SessionLocalIDs", testSessionLocalIDs},
 }
 
 // sessions are two sessions of A with four entries each, by A and an agent E whom nobody blocks
@@ -305,6 +306,33 @@ func testSessionsApart(t *testing.T, r *rig, _ *faulty) {
 	}
 	if len(listed) > 0 {
 		t.Errorf("sessions are listed among scopes: %+v", listed)
+	}
+}
+
+// A send whose local id the session has seen is answered with what became of the first one, whatever
+// else it says, inside a group and after it.
+func testSessionLocalIDs(t *testing.T, r *rig, _ *faulty) {
+	r.agreeing(t, sessions)
+	p := plain("first", "x")
+	p.Scope, p.MessageID, p.LocalID = r.driver.Scope(1), "", "of the device"
+	again := p
+	again.OpID, again.Payload = "again", json.RawMessage(`"y"`)
+	b := r.lane.NewBatch(testWorkspace)
+	b.Post(p)
+	b.Post(again)
+	res, err := b.Run(t.Context())
+	if err != nil || res[0].Err != nil || res[1].Err != nil {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	want := res[0].Receipt
+	want.Duplicate, want.LSN = true, res[1].Receipt.LSN
+	if res[1].Receipt != want {
+		t.Errorf("in one group: %+v, want %+v", res[1].Receipt, want)
+	}
+	again.OpID = "later"
+	got, err := r.lane.Post(t.Context(), testWorkspace, again)
+	if want.LSN = got.LSN; err != nil || got != want {
+		t.Errorf("later: %+v, %v; want %+v", got, err, want)
 	}
 }
 
