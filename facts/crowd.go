@@ -68,8 +68,8 @@ func (c *crowd) turns() (int, time.Duration) {
 		c.sitOut--
 		return closingTurns, 0
 	}
-	missing := time.Duration(c.expected - c.here)
-	return crowdTurns, c.took * missing / time.Duration(c.expected) / crowdShare
+	missing := int64(c.expected - c.here)
+	return crowdTurns, time.Duration(int64(c.took) * missing / int64(c.expected) / crowdShare)
 }
 
 // learn notes whether a wait for the crowd brought somebody.
