@@ -113,8 +113,10 @@ func (c *Client) sendOne(ctx context.Context, a attempt) bool {
 	if !ready {
 		return false
 	}
+	c.opts.onStep("chosen")
 	err := c.commit(func() (change readsync.Change, err error) {
-		// Another sender may have been quicker, or may have failed.
+		// Another sender may have been quicker, or may have failed, or the operation is a read that
+		// covers more by now: only what stands when it begins is sent.
 		op, ready = c.outbox.Next(held)
 		if ready = ready && !c.holds.all.until.After(c.now()); ready {
 			change = c.outbox.Begin(op.ID)
