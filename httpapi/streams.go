@@ -34,14 +34,20 @@ func (s *Server) addStreams() {
 		if err := c.checkUpgrade(); err != nil {
 			return err
 		}
-		return c.stream(p, (*live.Stream).Socket)
+		return c.stream(p, socket)
 	})
 }
 
+// runner serves a stream, as live.Stream.SSE does, and calls ended once when it is over.
+type runner func(s *live.Stream, w http.ResponseWriter, r *http.Request, ended func(error))
+
+// socket serves a stream as a WebSocket.
+func socket(s *live.Stream, w http.ResponseWriter, r *http.Request, ended func(error)) {
+	ended(s.Socket(w, r))
+}
+
 // stream opens a stream and serves it. Once it has begun, its end is no answer any more.
-func (c *call) stream(
-	p *streamParams, run func(*live.Stream, http.ResponseWriter, *http.Request) error,
-) error {
+func (c *call) stream(p *streamParams, run runner) error {
 	sub, err := c.subscription(p)
 	if err != nil {
 		return err
@@ -49,19 +55,19 @@ func (c *call) stream(
 	return c.follow(sub, run)
 }
 
-// follow opens a stream and serves it.
-func (c *call) follow(
-	sub live.Subscription, run func(*live.Stream, http.ResponseWriter, *http.Request) error,
-) error {
-	stream, release, err := c.open(sub) // a call of its own: this one waits as long as the stream lasts
+// follow opens a stream and serves it. What waits for its end keeps nothing of the call.
+func (c *call) follow(sub live.Subscription, run runner) error {
+	stream, release, err := c.open(sub)
 	if err != nil {
 		return err
 	}
-	defer release()
-	if err := run(stream, c.w, c.r); err != nil {
-		c.server.log.WarnContext(c.ctx(), "a stream broke", "workspace", c.ws.ID(),
-			"member", c.who.Member, "error", err)
-	}
+	log, member := c.server.log, c.who.Member
+	run(stream, c.w, c.r, func(err error) {
+		release()
+		if err != nil {
+			log.Warn("a stream broke", "workspace", sub.Workspace.ID(), "member", member, "error", err)
+		}
+	})
 	return nil
 }
 
@@ -84,8 +90,9 @@ func (c *call) subscription(p *streamParams) (live.Subscription, error) {
 
 func (c *call) open(sub live.Subscription) (stream *live.Stream, release func(), err error) {
 	sub.Expires = c.who.Expires
+	budgets, who := c.server.budgets, c.who
 	sub.Spend = func(n int) bool {
-		ok, _ := c.server.budgets.spend(&c.who, n)
+		ok, _ := budgets.spend(&who, n)
 		return ok
 	}
 	release, ok := c.server.budgets.openStream(&c.who)

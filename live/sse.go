@@ -8,32 +8,41 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 )
 
-// SSE serves the stream as server-sent events until it ends. The error says why; it is nil when
-// the server or the client ended the stream in order.
+// SSE serves the stream as server-sent events. Ended is called once, when the stream has ended,
+// with why; nil when the server or the client ended it in order.
 //
 // A connection that carries nothing else is taken over from the HTTP server, as that of a socket
 // is: an event then goes from the encoder to the connection, and not through two more buffers that
-// each of thousands of connections would have. Only Drain ends such a stream, no Close of the
-// server.
-func (s *Stream) SSE(w http.ResponseWriter, r *http.Request) error {
-	hub := s.hub
-	defer s.Close()
+// each of thousands of connections would have. SSE then returns when the stream has begun, which
+// goes on in goroutines of its own, so that nothing is kept of the request. Only Drain ends such a
+// stream, no Close of the server. Every other connection is served until SSE returns.
+func (s *Stream) SSE(w http.ResponseWriter, r *http.Request, ended func(error)) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // proxies must hand every event on at once
 	if conn := takeOver(w, r); conn != nil {
-		return s.ownSSE(conn, header, r)
+		s.ownSSE(conn, header, r.ProtoMinor, ended)
+		return
 	}
 	w.WriteHeader(http.StatusOK)
-	to := &eventWriter{rest: &answer{w, http.NewResponseController(w)}, timeout: hub.opts.WriteTimeout}
+	to := &eventWriter{
+		rest: &answer{w, http.NewResponseController(w)}, timeout: s.hub.opts.WriteTimeout,
+	}
 	err := s.serve(r.Context(), to, nil)
 	_ = to.rest.rc.SetWriteDeadline(time.Time{}) // what the server writes after this is its own
-	return hub.verdict(err, r.Context().Err() != nil)
+	s.end(err, r.Context().Err() != nil, ended)
+}
+
+// end tells why the stream is over, and releases it.
+func (s *Stream) end(err error, gone bool, ended func(error)) {
+	ended(s.hub.verdict(err, gone))
+	s.Close()
 }
 
 // takeOver returns the connection of a request; nil where it carries others, too, or something in
@@ -49,26 +58,46 @@ func takeOver(w http.ResponseWriter, r *http.Request) net.Conn {
 	return conn
 }
 
-// ownSSE serves the stream on a connection of its own, which it closes.
-func (s *Stream) ownSSE(conn net.Conn, header http.Header, r *http.Request) error {
-	hub := s.hub
-	ctx, cancel := context.WithCancel(r.Context())
+// ownSSE begins the stream on a connection of its own and leaves it to a goroutine. The header and
+// what is owed at first are written here, by a goroutine whose stack is large already and goes with
+// the request: the one that waits afterwards stays small.
+func (s *Stream) ownSSE(conn net.Conn, header http.Header, minor int, ended func(error)) {
+	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
 		awaitEnd(conn)
 		cancel()
 	}()
-	to := &eventWriter{conn: conn, timeout: hub.opts.WriteTimeout}
-	err := to.begin(header, r.ProtoMinor)
+	to := &eventWriter{conn: conn, timeout: s.hub.opts.WriteTimeout}
+	err := to.begin(header, minor)
 	if err == nil {
-		err = s.serve(ctx, to, nil)
+		err = s.begin(ctx, to)
 	}
-	gone := ctx.Err() != nil
-	cancel()
-	_ = conn.Close() // ends the reader
-	<-left
-	return hub.verdict(err, gone)
+	if err == nil {
+		err = s.guard(func() error { return s.turn(ctx, nil) })
+	}
+	go func() {
+		if err == nil {
+			err = s.guard(func() error { return s.attend(ctx, nil) })
+		}
+		s.stop()
+		gone := ctx.Err() != nil
+		cancel()
+		_ = conn.Close() // ends the reader
+		<-left
+		s.end(err, gone, ended)
+	}()
+}
+
+// guard makes an error of a panic, since nobody else would keep it from ending the process.
+func (s *Stream) guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 // awaitEnd returns when the client has left. What it sends meanwhile is nothing that an event

@@ -23,10 +23,11 @@ func (b *bench) events(
 		s, err := hub.Open(r.Context(), Subscription{
 			Workspace: b.ws, Members: []readstate.MemberID{"B"},
 		})
-		if err == nil {
-			err = s.SSE(wrap(w), r)
+		if err != nil {
+			ended <- err
+			return
 		}
-		ended <- err
+		s.SSE(wrap(w), r, func(err error) { ended <- err })
 	}))
 	b.t.Cleanup(server.Close)
 	return server, ended

@@ -215,17 +215,21 @@ func isUnknown(err error) bool {
 	return errors.Is(err, unread.ErrNoMember) || errors.Is(err, facts.ErrNotFound)
 }
 
-// serve runs the stream until it ends: it waits for whatever comes next, except for what couriers
-// carry. Debts are served between events, one member at a time, so that a stream of many stays
-// attentive.
-//
-// There are as many goroutines in here as there are connections, nearly all of them waiting. What
-// is not needed while they wait is done in calls, which keeps their stacks within 8 KiB.
+// serve runs the stream until it ends.
 func (s *Stream) serve(ctx context.Context, to sink, commands <-chan *command) error {
 	if err := s.begin(ctx, to); err != nil {
 		return err
 	}
 	defer s.stop()
+	return s.attend(ctx, commands)
+}
+
+// attend waits for whatever comes next, except for what couriers carry. Debts are served between
+// events, one member at a time, so that a stream of many stays attentive.
+//
+// There are as many goroutines in here as there are connections, nearly all of them waiting. What
+// is not needed while they wait is done in calls, which keeps their stacks small.
+func (s *Stream) attend(ctx context.Context, commands <-chan *command) error {
 	for {
 		var c *command
 		select {

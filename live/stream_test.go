@@ -131,7 +131,7 @@ func (b *bench) serve(hub *Hub, scopes ...readstate.ScopeID) (*client, chan erro
 			ended <- err
 			return
 		}
-		ended <- s.SSE(w, r)
+		s.SSE(w, r, func(err error) { ended <- err })
 	})}
 	listener := newPipeListener()
 	served := make(chan struct{})
@@ -478,12 +478,15 @@ func TestIdleStreamsLastOverHTTP2(t *testing.T) {
 		s, err := hub.Open(r.Context(), Subscription{
 			Workspace: b.ws, Members: []readstate.MemberID{"B"},
 		})
-		if err == nil {
-			err = s.SSE(w, r)
-		}
 		if err != nil {
 			t.Error(err)
+			return
 		}
+		s.SSE(w, r, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}))
 	server.EnableHTTP2 = true
 	server.StartTLS()

@@ -25,7 +25,11 @@ func (d ids) put(id string) int32 {
 
 // idWord packs up to eight bytes, the first lowest.
 func idWord(s string) (w uint64) {
-	for i := min(8, len(s)) - 1; i >= 0; i-- {
+	if len(s) >= 8 {
+		return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	}
+	for i := len(s) - 1; i >= 0; i-- {
 		w = w<<8 | uint64(s[i])
 	}
 	return w

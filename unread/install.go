@@ -247,7 +247,7 @@ func (r *Runtime) crowded() bool { return r.used.Load() > int64(r.cfg.MaxBytes) 
 
 // relieve has the other workspaces let members go, one after another, each under its own lock.
 func (r *Runtime) relieve() {
-	for _, ws := range r.all() {
+	for _, ws := range r.spaces.all() {
 		r.agenda.work(ws)
 	}
 }

@@ -159,7 +159,7 @@ func TestMemoryBudget(t *testing.T) {
 		r.Open(id, 0)
 		for m := range 100 {
 			load(t, r, id, readstate.MemberID(fmt.Sprint("u", m)))
-			for _, ws := range r.all() {
+			for _, ws := range r.spaces.all() {
 				r.step(ws) // as the runtime does by itself
 			}
 			if s := r.Stats(); s.Bytes > budget || s.Bytes == 0 || s.ReservedBytes < s.Bytes {

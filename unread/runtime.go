@@ -18,7 +18,7 @@ type Runtime struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 
-	spaces sync.Map // of *workspace by readstate.WorkspaceID
+	spaces spaces
 
 	latest  atomic.Int64 // the present as of the last look at the clock
 	memory  slab.Memory
@@ -78,6 +78,7 @@ func newRuntime(cfg Config) (*Runtime, error) {
 	}
 	r := &Runtime{cfg: cfg}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.spaces.init()
 	r.queue.init()
 	r.agenda.init()
 	return r, nil
@@ -89,7 +90,7 @@ func (r *Runtime) Close() {
 	r.cancel()
 	r.queue.close()
 	r.workers.Wait()
-	for _, ws := range r.all() {
+	for _, ws := range r.spaces.all() {
 		r.Drop(ws.id)
 	}
 }
@@ -104,17 +105,16 @@ func (r *Runtime) Open(id readstate.WorkspaceID, lsn readstate.LSN) {
 	}
 	ws.replace(r.freshState(lsn))
 	ws.ring.reset(lsn)
-	r.spaces.Store(id, ws)
+	r.spaces.put(ws)
 }
 
 // Drop stops answering for a workspace. Its watches are lost; reads that wait for it end with
 // ErrNoWorkspace.
 func (r *Runtime) Drop(id readstate.WorkspaceID) {
-	found, ok := r.spaces.LoadAndDelete(id)
-	if !ok {
+	ws := r.spaces.take(id)
+	if ws == nil {
 		return
 	}
-	ws := found.(*workspace)
 	r.lock(ws)
 	ws.dropped = true
 	r.forget(ws, ws.st.lsn)
@@ -138,11 +138,11 @@ func (r *Runtime) freshState(lsn readstate.LSN) *state {
 
 // workspace finds an open workspace.
 func (r *Runtime) workspace(id readstate.WorkspaceID) (*workspace, error) {
-	ws, ok := r.spaces.Load(id)
-	if !ok {
+	ws := r.spaces.find(id)
+	if ws == nil {
 		return nil, fmt.Errorf("%w %q", ErrNoWorkspace, id)
 	}
-	return ws.(*workspace), nil
+	return ws, nil
 }
 
 // now is the present by the clock, which never goes back here: a level that any read has seen to

@@ -83,7 +83,7 @@ func (r *Runtime) Stats() Stats {
 	s.Budgets.Source, s.Budgets.Now = nil, nil
 	s.Bytes, s.ReservedBytes = r.used.Load(), r.memory.Bytes()
 	now := r.now()
-	for _, ws := range r.all() {
+	for _, ws := range r.spaces.all() {
 		ws.mu.RLock()
 		s.Workspaces++
 		s.Members += ws.st.members.Len()
@@ -108,13 +108,4 @@ func (r *Runtime) Stats() Stats {
 		ws.mu.RUnlock()
 	}
 	return s
-}
-
-func (r *Runtime) all() []*workspace {
-	var all []*workspace
-	r.spaces.Range(func(_, ws any) bool {
-		all = append(all, ws.(*workspace))
-		return true
-	})
-	return all
 }

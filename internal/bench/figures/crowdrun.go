@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/tidemark-im/tidemark/internal/bench"
@@ -84,21 +85,34 @@ func (c *crowd) size(r *bench.Run, before, after memory) {
 	}
 }
 
-// collections forces full garbage collections and returns how long each took.
+// collections measures full garbage collections once for each of n rounds.
 func collections(n int) []float64 {
 	took := make([]float64, n)
 	for i := range took {
-		took[i] = float64(collection())
+		took[i] = collection(shortCollections)
 	}
 	return took
 }
 
-// collection forces a full garbage collection of a heap that was just collected.
-func collection() time.Duration {
+const (
+	// shortCollections are as many as it takes for a median of what lasts less than a slice of the
+	// scheduler.
+	shortCollections = 15
+	longCollections  = 3
+)
+
+// collection is the median of n forced full garbage collections of a heap that was just collected,
+// in nanoseconds.
+func collection(n int) float64 {
 	runtime.GC()
-	start := time.Now()
-	runtime.GC()
-	return time.Since(start)
+	took := make([]time.Duration, n)
+	for i := range took {
+		start := time.Now()
+		runtime.GC()
+		took[i] = time.Since(start)
+	}
+	slices.Sort(took)
+	return float64(took[n/2])
 }
 
 // collect measures forced collections with the crowd alone, and with a baseline beside it that
@@ -110,10 +124,11 @@ func (c *crowd) collect(ctx context.Context, r *bench.Run, empty []float64) erro
 	}
 	counters := min(c.members, baselineMembers)
 	f.Note("%d read states are resident. The collections without were made before they were "+
-		"loaded, in the same process.", c.members*crowdScopes)
+		"loaded, in the same process. Each value is the median of %d.",
+		c.members*crowdScopes, shortCollections)
 	b.Note("%d read states against %d counters.", c.members*crowdScopes, counters*crowdScopes)
 	return r.Each(ctx, func(_ context.Context, round int) error {
-		ours, again := float64(collection()), float64(collection())
+		ours, again := collection(shortCollections), collection(shortCollections)
 		f.Add("without read states", bench.Nanoseconds, empty[round])
 		f.Add("with read states", bench.Nanoseconds, ours)
 		f.Hold(ours / empty[round])
@@ -122,7 +137,7 @@ func (c *crowd) collect(ctx context.Context, r *bench.Run, empty []float64) erro
 			return nil
 		}
 		all := c.baseline(counters)
-		theirs := float64(collection())
+		theirs := collection(longCollections)
 		runtime.KeepAlive(all)
 		b.Add("Tidemark", bench.Nanoseconds, ours)
 		b.Add("fan-out", bench.Nanoseconds, theirs)
