@@ -24,7 +24,8 @@ type agentHost struct {
 	first  map[string][]uint64 // by agent, the events as they were first accepted
 	seen   map[string]bool     // ids that were accepted
 	again  int
-	blow   int // requests until the server is killed; zero for never
+	blow   int           // requests until the server is killed; zero for never
+	struck chan struct{} // closed then
 	server atomic.Pointer[program]
 	counts func(url string) (uint64, bool) // what the human has now
 }
@@ -49,7 +50,10 @@ func (a *agentHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.blow > 0 {
-		if a.blow--; a.blow == 0 && a.rng.IntN(2) == 0 {
+		if a.blow--; a.blow == 0 {
+			close(a.struck)
+		}
+		if a.blow == 0 && a.rng.IntN(2) == 0 {
 			_ = a.server.Load().cmd.Process.Kill() // before it is taken
 			return
 		} else if a.blow == 0 {
@@ -106,8 +110,9 @@ func TestWakesOfKilledServers(t *testing.T) {
 	}
 	token, op, kills := s.as("service"), 0, 0
 	for life := range lives {
+		struck := make(chan struct{})
 		a.mu.Lock()
-		a.blow = 1 + a.rng.IntN(2*posts)
+		a.blow, a.struck = 1+a.rng.IntN(2*posts), struck
 		a.mu.Unlock()
 		for op < (life+1)*posts {
 			body := fmt.Sprintf(`{"opId":"op%d","author":"ada"}`, op)
@@ -120,15 +125,16 @@ func TestWakesOfKilledServers(t *testing.T) {
 			_ = a.server.Load().cmd.Wait()
 			begin()
 		}
+		select { // there are as many wakes to come as it takes
+		case <-struck:
+		case <-time.After(time.Minute):
+			t.Fatal("the wakes do not come")
+		}
 	}
-	a.mu.Lock()
-	a.blow = 0
-	a.mu.Unlock()
-	if n, ok := unreadIn(t, s.url, human); !ok { // the last blow came after the last message
-		_ = a.server.Load().cmd.Process.Kill()
-		_ = a.server.Load().cmd.Wait()
-		begin()
-	} else if n != uint64(op) {
+	_ = a.server.Load().cmd.Process.Kill() // as the last blow did, or is about to
+	_ = a.server.Load().cmd.Wait()
+	begin()
+	if n, ok := unreadIn(t, s.url, human); !ok || n != uint64(op) {
 		t.Errorf("%d of %d messages are counted", n, op)
 	}
 	if kills < lives/2 {
