@@ -18,20 +18,40 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Checker knows one document.
+// Checker knows one document, and which of its answers it has seen.
 type Checker struct {
-	doc    *openapi3.T
-	prefix string
-	paths  map[string]*openapi3.PathItem
-	events map[string][]*openapi3.Schema // data by event name, of each stream; none without data
-	ids    map[string]bool               // events that may carry an id
+	*contract
 
 	mu   sync.Mutex
 	seen map[string]bool // "operationId status"
 }
 
+// contract is what a document says. It does not change any more.
+type contract struct {
+	doc    *openapi3.T
+	prefix string
+	paths  map[string]*openapi3.PathItem
+	events map[string][]*openapi3.Schema // data by event name, of each stream; none without data
+	ids    map[string]bool               // events that may carry an id
+}
+
+// contracts are what was read before, since all servers of a test binary have the same document
+// and reading it takes longer than most of what they are asked.
+var contracts sync.Map // of func() (*contract, error) by text
+
 // New reads a document and checks that it is valid itself.
 func New(document []byte) (*Checker, error) {
+	read, _ := contracts.LoadOrStore(string(document), sync.OnceValues(func() (*contract, error) {
+		return readContract(document)
+	}))
+	c, err := read.(func() (*contract, error))()
+	if err != nil {
+		return nil, err
+	}
+	return &Checker{contract: c, seen: map[string]bool{}}, nil
+}
+
+func readContract(document []byte) (*contract, error) {
 	loader := openapi3.NewLoader()
 	doc, err := loader.LoadFromData(document)
 	if err != nil {
@@ -44,9 +64,9 @@ func New(document []byte) (*Checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the document is not valid: %w", err)
 	}
-	c := &Checker{
+	c := &contract{
 		doc: doc, paths: doc.Paths.Map(), events: map[string][]*openapi3.Schema{},
-		ids: map[string]bool{}, seen: map[string]bool{},
+		ids: map[string]bool{},
 	}
 	if len(doc.Servers) > 0 {
 		c.prefix = doc.Servers[0].URL
@@ -92,7 +112,7 @@ func closeSchema(ref *openapi3.SchemaRef) {
 	}
 }
 
-func (c *Checker) readEvents(s *openapi3.Schema) {
+func (c *contract) readEvents(s *openapi3.Schema) {
 	for _, one := range s.OneOf {
 		p := one.Value.Properties
 		name, _ := p["event"].Value.Enum[0].(string)
