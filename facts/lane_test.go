@@ -28,7 +28,7 @@ func openSQLite(t *testing.T) facts.Store {
 // TIDEMARK_SEEDS is the percentage of the usual number of histories.
 // covers: RT-035 RT-036 RT-037
 func TestSeededHistories(t *testing.T) {
-	histories := 6
+	histories := 4
 	if percent, err := strconv.Atoi(os.Getenv("TIDEMARK_SEEDS")); err == nil && percent > 0 {
 		histories = max(1, histories*percent/100)
 	}

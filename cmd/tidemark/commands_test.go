@@ -99,10 +99,12 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	// Each flag says by which variable it may be set.
-	for line := range strings.Lines(run(t, "serve", "--help").done(t).out) {
+	help := run(t, "serve", "--help").done(t).out
+	words := strings.Join(strings.Fields(help), " ")
+	for line := range strings.Lines(help) {
 		if name, _, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "--") {
 			want := "$TIDEMARK_" + strings.ToUpper(strings.ReplaceAll(name[2:], "-", "_"))
-			if help := run(t, "serve", "--help").out; !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
+			if !strings.Contains(words, want) {
 				t.Errorf("%s has no %s", name, want)
 			}
 		}

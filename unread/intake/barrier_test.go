@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -215,9 +216,9 @@ type errand struct {
 // Whatever a crash cuts off, what was delivered is shown, nothing is shown that was never stored, and
 // once everything was told again each delivery counts once.
 func TestDeliveriesOverCrashes(t *testing.T) {
-	seeds := 60
-	if testing.Short() {
-		seeds = 10
+	seeds := 24
+	if os.Getenv("TIDEMARK_SOAK") != "" {
+		seeds = 600
 	}
 	for seed := range seeds {
 		errands(t, uint64(seed))

@@ -248,9 +248,9 @@ func (v *hand) passes(ctx context.Context, d Delivery) bool {
 // never stored.
 // covers: RT-482 RT-489 RT-002
 func TestKills(t *testing.T) {
-	rounds := 100
-	if testing.Short() {
-		rounds = 10
+	rounds := 50
+	if os.Getenv("TIDEMARK_SOAK") != "" {
+		rounds = 1000
 	}
 	w := world{
 		Path: filepath.Join(t.TempDir(), "snap.db"), Read: map[readstate.MemberID]int{},

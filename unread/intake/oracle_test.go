@@ -279,7 +279,7 @@ func (v *verdict) compare(
 // gives, hints included as long as nothing was lost; restarts and flushes may come at any moment.
 // covers: RT-232 RT-233 RT-238 RT-318 RT-320
 func TestHistories(t *testing.T) {
-	seeds := 16
+	seeds := 8
 	if testing.Short() {
 		seeds = 3
 	}

@@ -18,7 +18,7 @@ import (
 // program with exactly what the new one showed, or names the rows that it withheld. Seeds replay.
 // covers: RT-287 RT-288 RT-290 RT-293 RT-304 RT-305 RT-308 RT-309 RT-312 RT-315
 func TestSeededRollingUpgrade(t *testing.T) {
-	seeds := 40
+	seeds := 20
 	if n, err := strconv.Atoi(os.Getenv("TIDEMARK_SEEDS")); err == nil {
 		seeds = n
 	} else if testing.Short() {
