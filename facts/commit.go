@@ -26,6 +26,10 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 	g.clock = started.UnixMilli()
 	g.careful = max(0, g.careful-1)
 	l.cause = nil
+	if !l.serving() {
+		l.withhold(backlog)
+		return nil
+	}
 	l.crowd.open()
 	l.crowd.came(backlog)
 	backlog = l.join(backlog)
@@ -133,8 +137,8 @@ func (l *Lane) runOne(ctx context.Context, r *request) {
 		return
 	}
 	if w == nil {
-		if _, ok := r.op.(*putWorkspace); !ok {
-			r.err = fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, ErrNotFound)
+		if err := l.unknown(r); err != nil {
+			r.err = fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, err)
 			return
 		}
 	}
@@ -142,6 +146,19 @@ func (l *Lane) runOne(ctx context.Context, r *request) {
 	if r.err != nil {
 		r.err = fmt.Errorf("%s: %w", r.op.name(), r.err)
 	}
+}
+
+// unknown is why an operation on a workspace that the lane does not have is refused; nil where the
+// operation makes it. Whether a workspace of a shared store exists is not the lane's to say.
+func (l *Lane) unknown(r *request) error {
+	_, makes := r.op.(*putWorkspace)
+	switch {
+	case l.cfg.Shared:
+		return ErrNotOwner
+	case makes:
+		return nil
+	}
+	return ErrNotFound
 }
 
 // ending is how a group ended. An uncertain commit is no ending: it is read back first.
@@ -165,6 +182,10 @@ func (l *Lane) finish(ctx context.Context, ran []*request) ending {
 	if len(g.touched) == 0 {
 		g.unchanged()
 		return groupDurable
+	}
+	if !l.serving() { // it was stopped for longer than its lease
+		_ = g.tx.Rollback()
+		return l.abandon(ran, nil, ErrUnavailable)
 	}
 	err := g.tx.Commit(ctx)
 	if err == nil {
@@ -190,7 +211,7 @@ func (l *Lane) breakGroup() {
 	}
 	g.rolledBack()
 	if len(g.taken) > 0 {
-		l.applies <- applied{dropped: g.taken}
+		l.applies <- l.losing(applied{}, g.taken)
 		g.taken = nil
 	}
 }
@@ -233,7 +254,7 @@ func (l *Lane) abandon(ran []*request, lost []WorkspaceRow, why error) ending {
 			r.result, r.err = nil, fmt.Errorf("%s: workspace %q: %w", r.op.name(), r.workspace, why)
 		}
 	}
-	l.applies <- applied{dropped: lost, requests: ran}
+	l.applies <- l.losing(applied{requests: ran}, lost)
 	return groupLost
 }
 

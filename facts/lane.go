@@ -30,6 +30,14 @@ type LaneConfig struct {
 	// been missed, or another owner has it now. Where this one goes on, Apply resumes with the
 	// given LSN + 1.
 	Dropped func(readstate.WorkspaceID, readstate.LSN)
+	// Shared says that other processes own workspaces of the same store: the lane begins with none,
+	// and has those that Adopt brings until Release, or until it finds that another owner has them.
+	Shared bool
+	// Released says that a shared lane has a workspace no more: memory of it has to go.
+	Released func(readstate.WorkspaceID)
+	// Serving says whether a shared lane may write at this moment; nil is always. It is asked before
+	// each group begins and before it commits; where it says no, callers get ErrUnavailable.
+	Serving func() bool
 	Now     func() time.Time
 	NewID   func() string // message ids: unique, at most MaxIDBytes
 	Log     *slog.Logger
@@ -48,6 +56,9 @@ func (c *LaneConfig) defaults() error {
 	}
 	if c.Dropped == nil {
 		c.Dropped = func(readstate.WorkspaceID, readstate.LSN) {}
+	}
+	if c.Released == nil {
+		c.Released = func(readstate.WorkspaceID) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -78,9 +89,12 @@ type Lane struct {
 	once    sync.Once
 	wg      sync.WaitGroup
 	full    atomic.Uint64 // callers who found the queue full
-	group   *group        // owned by the committing goroutine, like
-	crowd   crowd         // who is expected soon, and
-	cause   error         // why the last group broke
+
+	handovers chan *handover
+
+	group *group // owned by the committing goroutine, like
+	crowd crowd  // who is expected soon, and
+	cause error  // why the last group broke
 }
 
 // request is one operation on its way through the lane. The lane writes result and err, then
@@ -100,7 +114,9 @@ type request struct {
 type applied struct {
 	commits  []Commit
 	dropped  []WorkspaceRow
+	released []readstate.WorkspaceID
 	requests []*request
+	handover *handover // nil for none
 }
 
 // operation is one command, run within a group.
@@ -126,22 +142,26 @@ type preparer interface{ prepare() }
 // in the next group, beside whatever has come meanwhile.
 var errAgain = errors.New("more to do")
 
-// NewLane takes over every workspace of the store and starts.
+// NewLane takes over every workspace of the store, unless the store is shared, and starts.
 func NewLane(ctx context.Context, cfg LaneConfig) (*Lane, error) {
 	if err := cfg.defaults(); err != nil {
 		return nil, err
 	}
-	rows, err := cfg.Store.TakeOver(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("take over workspaces: %w", err)
+	var rows []WorkspaceRow
+	if !cfg.Shared {
+		var err error
+		if rows, err = cfg.Store.TakeOver(ctx); err != nil {
+			return nil, fmt.Errorf("take over workspaces: %w", err)
+		}
 	}
 	l := &Lane{
-		cfg:     cfg,
-		queue:   make(chan []*request, cfg.QueueDepth),
-		applies: make(chan applied, applierDepth),
-		stop:    make(chan struct{}),
-		ended:   make(chan struct{}),
-		group:   newGroup(cfg.Store, cfg.Now, cfg.NewID),
+		cfg:       cfg,
+		queue:     make(chan []*request, cfg.QueueDepth),
+		applies:   make(chan applied, applierDepth),
+		handovers: make(chan *handover),
+		stop:      make(chan struct{}),
+		ended:     make(chan struct{}),
+		group:     newGroup(cfg.Store, cfg.Now, cfg.NewID),
 	}
 	for _, row := range rows {
 		l.group.own(row)
@@ -232,21 +252,39 @@ func (l *Lane) commitLoop() {
 	defer close(l.applies)
 	var backlog []*request
 	for {
-		if len(backlog) == 0 {
-			select {
-			case batch := <-l.queue:
-				backlog = batch
-			case <-l.stop:
-				select {
-				case batch := <-l.queue:
-					backlog = batch
-				default:
-					return
-				}
-			}
+		var open bool
+		if backlog, open = l.wait(backlog); !open {
+			return
 		}
-		backlog = l.commitGroup(backlog)
+		if len(backlog) > 0 {
+			backlog = l.commitGroup(backlog)
+		}
 	}
+}
+
+// wait returns what there is to commit, after any handover that is due: those come between groups.
+// False means that the lane is closed and everything is answered.
+func (l *Lane) wait(backlog []*request) ([]*request, bool) {
+	if len(backlog) > 0 {
+		select {
+		case h := <-l.handovers:
+			l.take(h)
+		default:
+		}
+		return backlog, true
+	}
+	select {
+	case h := <-l.handovers:
+		l.take(h)
+	case backlog = <-l.queue:
+	case <-l.stop:
+		select {
+		case backlog = <-l.queue:
+		default:
+			return nil, false
+		}
+	}
+	return backlog, true
 }
 
 // applyLoop brings durable groups into memory in order, then answers their callers.
@@ -254,6 +292,9 @@ func (l *Lane) applyLoop() {
 	defer l.wg.Done()
 	defer close(l.ended)
 	for a := range l.applies {
+		for _, id := range a.released {
+			l.cfg.Released(id)
+		}
 		for _, row := range a.dropped {
 			l.cfg.Dropped(row.ID, row.LSN)
 		}
@@ -262,6 +303,9 @@ func (l *Lane) applyLoop() {
 		}
 		for _, r := range a.requests {
 			close(r.done)
+		}
+		if a.handover != nil {
+			close(a.handover.done)
 		}
 	}
 }

@@ -58,6 +58,9 @@ func TestLane(t *testing.T, open Opener) {
 		})
 	}
 	t.Run("OnACommit", func(t *testing.T) { testOnACommit(t, open) })
+	t.Run("Handover", func(t *testing.T) { testHandover(t, open) })
+	t.Run("ReleaseUnderFire", func(t *testing.T) { testReleaseUnderFire(t, open) })
+	t.Run("NothingWithoutALease", func(t *testing.T) { testNothingWithoutALease(t, open) })
 }
 
 // channel makes channel s1 with the members A and B.
