@@ -1,0 +1,185 @@
+package dbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver called pgx
+)
+
+// Kind is a kind of server.
+type Kind struct {
+	Name     string
+	variable string
+	make     func(t *testing.T, server, name string) Database
+}
+
+// Kinds are the servers that facts can be kept on.
+var Kinds = []Kind{
+	{"postgres", "TIDEMARK_TEST_POSTGRES", postgres}, {"mysql", "TIDEMARK_TEST_MYSQL", mySQL},
+}
+
+// Database is a place for one test's facts.
+type Database struct {
+	// Facts is its name as the product takes it.
+	Facts string
+	// DB is a handle for the test's own statements, which sees the tables without a prefix.
+	DB *sql.DB
+	// Open opens another such handle, which the caller closes.
+	Open func(t *testing.T) *sql.DB
+	// list names all tables.
+	list string
+}
+
+// New makes an empty database that the test drops. It skips the test where there is no server.
+func (k Kind) New(t *testing.T) Database {
+	t.Helper()
+	server := os.Getenv(k.variable)
+	if server == "" && os.Getenv("CI") == "true" {
+		t.Fatalf("$%s is not set; scripts/services starts a server", k.variable)
+	}
+	if server == "" {
+		t.Skipf("$%s is not set; scripts/services starts a server", k.variable)
+	}
+	var name [8]byte
+	if _, err := rand.Read(name[:]); err != nil {
+		t.Fatal(err)
+	}
+	return k.make(t, server, "tidemark_test_"+hex.EncodeToString(name[:]))
+}
+
+// Clear deletes every row but those of the migrations, so that one database serves many tests, one
+// after the other.
+func (d Database) Clear(t *testing.T) {
+	t.Helper()
+	rows, err := d.DB.QueryContext(t.Context(), d.list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close() //nolint:errcheck // the error shows below
+	var tables []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(name, "migrations") {
+			tables = append(tables, name)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tables {
+		if _, err := d.DB.ExecContext(t.Context(), "DELETE FROM "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// postgres makes a schema within the server's database.
+func postgres(t *testing.T, server, name string) Database {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", name)
+	u.RawQuery = q.Encode()
+	open := opener("pgx", u.String())
+	db := kept(t, open)
+	run(t, db, "CREATE SCHEMA "+name)
+	atEnd(t, db, "DROP SCHEMA "+name+" CASCADE")
+	return Database{
+		Facts: u.String(), DB: db, Open: open,
+		list: "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+	}
+}
+
+// mySQL makes a database. The server is named as its driver does.
+func mySQL(t *testing.T, server, name string) Database {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := kept(t, opener("mysql", server))
+	run(t, admin, "CREATE DATABASE "+name)
+	atEnd(t, admin, "DROP DATABASE "+name)
+	cfg.DBName = name
+	open := opener("mysql", cfg.FormatDSN())
+	u := url.URL{
+		Scheme: "mysql", User: url.UserPassword(cfg.User, cfg.Passwd), Host: cfg.Addr, Path: name,
+	}
+	return Database{
+		Facts: u.String(), DB: kept(t, open), Open: open,
+		list: "SELECT table_name FROM information_schema.tables WHERE table_schema = database()",
+	}
+}
+
+func opener(driver, dsn string) func(t *testing.T) *sql.DB {
+	return func(t *testing.T) *sql.DB {
+		t.Helper()
+		db, err := sql.Open(driver, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.SetMaxOpenConns(2)
+		return db
+	}
+}
+
+// kept is closed with the test.
+func kept(t *testing.T, open func(t *testing.T) *sql.DB) *sql.DB {
+	t.Helper()
+	db := open(t)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func run(t *testing.T, db *sql.DB, text string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atEnd runs a statement when the test is over, and its context with it.
+func atEnd(t *testing.T, db *sql.DB, text string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if _, err := db.ExecContext(context.Background(), text); err != nil {
+			t.Error(fmt.Errorf("%s: %w", text, err))
+		}
+	})
+}
+
+// Reused returns what opens one database again and again, emptied in between: making all tables
+// anew takes longer than most tests. Only one of what open returns is in use at a time.
+func Reused[S any](
+	t *testing.T, k Kind, open func(t *testing.T, facts string) S,
+) func(t *testing.T) S {
+	t.Helper()
+	db, used := k.New(t), false
+	return func(t *testing.T) S {
+		t.Helper()
+		if used {
+			db.Clear(t)
+		}
+		used = true
+		return open(t, db.Facts)
+	}
+}
