@@ -71,12 +71,11 @@ func (p *pool) enter(ctx context.Context, begin *statement) (*session, error) {
 			return nil, p.d.fail(begin.name, err)
 		}
 		s.broken = nil
-		used := len(s.stmts) > 0
 		if _, err = s.exec(ctx, begin, 0); err == nil {
 			return s, nil
 		}
 		p.drop(s)
-		if !p.d.remote || !used || old == cap(p.slots) || ctx.Err() != nil {
+		if !p.d.remote || !s.kept || old == cap(p.slots) || ctx.Err() != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +101,10 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 }
 
 // give takes a session back.
-func (p *pool) give(s *session) { p.slots <- s }
+func (p *pool) give(s *session) {
+	s.kept = true
+	p.slots <- s
+}
 
 // drop takes back a session that must not be used again.
 func (p *pool) drop(s *session) {

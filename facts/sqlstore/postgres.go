@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -60,12 +59,6 @@ func parsePostgres(name string, o Options) (*server, error) {
 	}, nil
 }
 
-func dialer() *net.Dialer {
-	return &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: keepAliveIdle, Interval: keepAliveIdle / keepAlives, Count: keepAlives,
-	}}
-}
-
 // postgres is a schema of a database.
 type postgres struct {
 	schema string
@@ -85,7 +78,7 @@ func (p *postgres) setup(ctx context.Context, c fullConn, r role) error {
 SET tcp_keepalives_idle = %d; SET tcp_keepalives_interval = %d; SET tcp_keepalives_count = %d;
 SET default_transaction_read_only = off;`,
 		p.schema, p.wait().Milliseconds(), int(keepAliveIdle.Seconds()),
-		int((keepAliveIdle / keepAlives).Seconds()), keepAlives)
+		int(keepAliveEvery.Seconds()), keepAlives)
 	if r != roleKeeping {
 		text += postgresPlans
 	}

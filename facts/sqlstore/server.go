@@ -6,16 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tidemark-im/tidemark/facts"
-)
-
-// How long it may take to reach a server, and after how long a silent one is given up.
-const (
-	dialTimeout   = 10 * time.Second
-	keepAliveIdle = 15 * time.Second
-	keepAlives    = 3
 )
 
 // server is a database on a server, with a way to each kind of session there.

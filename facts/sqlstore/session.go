@@ -27,6 +27,7 @@ type session struct {
 	// statements of a writer are short, and between them the context is looked at.
 	whole bool
 	ended bool
+	kept  bool               // it has been given back before, so that it may be long gone
 	stmts map[shape]prepared // read and changed within conn.Raw only
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -35,6 +36,9 @@ type Database struct {
 	DB *sql.DB
 	// Open opens another such handle, which the caller closes.
 	Open func(t *testing.T) *sql.DB
+	// Cut ends all sessions of the product on the server, as a restart of the server would, and waits
+	// for their end.
+	Cut func(t *testing.T)
 	// list names all tables.
 	list string
 }
@@ -96,11 +100,18 @@ func postgres(t *testing.T, server, name string) Database {
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()
 	open := opener("pgx", u.String())
+	q.Set("application_name", name) // of the product's sessions, and of no others
+	u.RawQuery = q.Encode()
 	db := kept(t, open)
 	run(t, db, "CREATE SCHEMA "+name)
 	atEnd(t, db, "DROP SCHEMA "+name+" CASCADE")
 	return Database{
 		Facts: u.String(), DB: db, Open: open,
+		Cut: func(t *testing.T) {
+			t.Helper()
+			run(t, db, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "+
+				"WHERE application_name = '"+name+"'")
+		},
 		list: "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
 	}
 }
@@ -117,12 +128,45 @@ func mySQL(t *testing.T, server, name string) Database {
 	atEnd(t, admin, "DROP DATABASE "+name)
 	cfg.DBName = name
 	open := opener("mysql", cfg.FormatDSN())
+	own := kept(t, open)
 	u := url.URL{
 		Scheme: "mysql", User: url.UserPassword(cfg.User, cfg.Passwd), Host: cfg.Addr, Path: name,
 	}
 	return Database{
-		Facts: u.String(), DB: kept(t, open), Open: open,
+		Facts: u.String(), DB: own, Open: open,
+		Cut: func(t *testing.T) {
+			t.Helper()
+			cutMySQL(t, admin, name)
+		},
 		list: "SELECT table_name FROM information_schema.tables WHERE table_schema = database()",
+	}
+}
+
+// cutMySQL kills every session of a database but the one of the statements themselves, which are of
+// another database.
+func cutMySQL(t *testing.T, admin *sql.DB, name string) {
+	t.Helper()
+	const sessions = "SELECT id FROM information_schema.processlist WHERE db = ?"
+	for left := true; left; {
+		rows, err := admin.QueryContext(t.Context(), sessions, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []int64
+		for rows.Next() {
+			var id int64
+			if err := rows.Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			_, _ = admin.ExecContext(t.Context(), fmt.Sprint("KILL ", id)) // it may be gone by now
+		}
+		left = len(ids) > 0
 	}
 }
 
@@ -167,19 +211,23 @@ func atEnd(t *testing.T, db *sql.DB, text string) {
 	})
 }
 
-// Reused returns what opens one database again and again, emptied in between: making all tables
-// anew takes longer than most tests. Only one of what open returns is in use at a time.
+// Reused returns what opens a database for a test and for those after it, emptied in between: making
+// all tables anew takes longer than most tests. A test closes what it opened before it ends.
 func Reused[S any](
 	t *testing.T, k Kind, open func(t *testing.T, facts string) S,
 ) func(t *testing.T) S {
 	t.Helper()
-	db, used := k.New(t), false
-	return func(t *testing.T) S {
-		t.Helper()
-		if used {
-			db.Clear(t)
+	var free []Database
+	return func(one *testing.T) S {
+		one.Helper()
+		if len(free) == 0 {
+			free = append(free, k.New(t)) // of the test around them all
+		} else {
+			free[len(free)-1].Clear(one)
 		}
-		used = true
-		return open(t, db.Facts)
+		db := free[len(free)-1]
+		free = free[:len(free)-1]
+		one.Cleanup(func() { free = append(free, db) })
+		return open(one, db.Facts)
 	}
 }
