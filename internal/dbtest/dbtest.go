@@ -64,7 +64,8 @@ func (k Kind) New(t *testing.T) Database {
 // after the other.
 func (d Database) Clear(t *testing.T) {
 	t.Helper()
-	rows, err := d.DB.QueryContext(t.Context(), d.list)
+	ctx := context.WithoutCancel(t.Context()) // a bubble of synctest has no say in it
+	rows, err := d.DB.QueryContext(ctx, d.list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +83,18 @@ func (d Database) Clear(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
+	tx, err := d.DB.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is committed by then
 	for _, name := range tables {
-		if _, err := d.DB.ExecContext(t.Context(), "DELETE FROM "+name); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+name); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -99,7 +108,11 @@ func postgres(t *testing.T, server, name string) Database {
 	q := u.Query()
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()
-	open := opener("pgx", u.String())
+	own := *u
+	q.Set("synchronous_commit", "off")
+	own.RawQuery = q.Encode()
+	q.Del("synchronous_commit")
+	open := opener("pgx", own.String())
 	q.Set("application_name", name) // of the product's sessions, and of no others
 	u.RawQuery = q.Encode()
 	db := kept(t, open)
@@ -186,6 +199,9 @@ func opener(driver, dsn string) func(t *testing.T) *sql.DB {
 func kept(t *testing.T, open func(t *testing.T) *sql.DB) *sql.DB {
 	t.Helper()
 	db := open(t)
+	if err := db.PingContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -217,15 +233,14 @@ func Reused[S any](
 	t *testing.T, k Kind, open func(t *testing.T, facts string) S,
 ) func(t *testing.T) S {
 	t.Helper()
-	var free []Database
+	free := []Database{k.New(t)}
 	return func(one *testing.T) S {
 		one.Helper()
 		if len(free) == 0 {
 			free = append(free, k.New(t)) // of the test around them all
-		} else {
-			free[len(free)-1].Clear(one)
 		}
 		db := free[len(free)-1]
+		db.Clear(one)
 		free = free[:len(free)-1]
 		one.Cleanup(func() { free = append(free, db) })
 		return open(one, db.Facts)
