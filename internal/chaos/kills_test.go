@@ -220,7 +220,7 @@ func (s *siege) strike(b blow) {
 		s.server.strike()
 		s.bury()
 		if s.start(&b) {
-			s.fail("starting", "the kill was never reached")
+			s.bury() // what a start leaves to do beside it may come after the word that it serves
 		}
 		return
 	}
