@@ -18,6 +18,7 @@ type store struct {
 	open     func(t *testing.T) *sql.DB
 	snapshot *sql.TxOptions
 	check    func(t *testing.T) // looks for damage
+	cut      func(t *testing.T) // on a server: ends all sessions of processes
 }
 
 // inFile is a SQLite file, which is not there yet.
@@ -57,6 +58,7 @@ func onServer(t *testing.T, k dbtest.Kind) store {
 	database := k.New(t)
 	return store{
 		facts: database.Facts, open: database.Open, check: func(*testing.T) {},
+		cut:      database.Cut,
 		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 	}
 }

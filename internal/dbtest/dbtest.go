@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,16 +156,17 @@ func mySQL(t *testing.T, server, name string) Database {
 	}
 }
 
-// cutMySQL kills every session of a database but the one of the statements themselves, which are of
-// another database.
+// cutMySQL kills every session of a database that there is now. Its own statements are of another
+// database.
 func cutMySQL(t *testing.T, admin *sql.DB, name string) {
 	t.Helper()
-	const sessions = "SELECT id FROM information_schema.processlist WHERE db = ?"
-	for left := true; left; {
-		rows, err := admin.QueryContext(t.Context(), sessions, name)
+	there := func() []int64 {
+		rows, err := admin.QueryContext(t.Context(),
+			"SELECT id FROM information_schema.processlist WHERE db = ?", name)
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer rows.Close() //nolint:errcheck // the error shows below
 		var ids []int64
 		for rows.Next() {
 			var id int64
@@ -173,13 +175,17 @@ func cutMySQL(t *testing.T, admin *sql.DB, name string) {
 			}
 			ids = append(ids, id)
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		if err := rows.Err(); err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range ids {
-			_, _ = admin.ExecContext(t.Context(), fmt.Sprint("KILL ", id)) // it may be gone by now
-		}
-		left = len(ids) > 0
+		return ids
+	}
+	ids := there()
+	for _, id := range ids {
+		_, _ = admin.ExecContext(t.Context(), fmt.Sprint("KILL ", id)) // it may be gone by now
+	}
+	for slices.ContainsFunc(there(), func(id int64) bool { return slices.Contains(ids, id) }) {
+		runtime.Gosched()
 	}
 }
 
