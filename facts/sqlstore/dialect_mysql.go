@@ -54,7 +54,8 @@ var otherKeys = map[string]bool{"members": true, "scopes": true, "webhooks": tru
 
 func mysqlInsert(in insertion, n int) string {
 	var b strings.Builder
-	b.WriteString("INSERT INTO " + in.table + " (" + strings.Join(in.columns, ", ") + ") VALUES ")
+	// A name of ours is a word of TiDB's where it stands alone.
+	b.WriteString("INSERT INTO " + in.table + " (`" + strings.Join(in.columns, "`, `") + "`) VALUES ")
 	b.WriteString(tuples(n, len(in.columns)))
 	if in.ignore {
 		// IGNORE would let more pass than that.
@@ -72,7 +73,7 @@ func mysqlInsert(in insertion, n int) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(c + " = VALUES(" + c + ")")
+		b.WriteString("`" + c + "` = VALUES(`" + c + "`)")
 	}
 	return b.String()
 }

@@ -242,7 +242,7 @@ CREATE TABLE IF NOT EXISTS scope_notification_settings (
   member           BIGINT   NOT NULL,
   scope            BIGINT   NOT NULL,
   level            SMALLINT, -- NULL inherits
-  until            BIGINT   NOT NULL,
+  `until`          BIGINT   NOT NULL, -- a word of TiDB's
   followed         SMALLINT NOT NULL,
   notification_lsn BIGINT   NOT NULL,
   PRIMARY KEY (member, scope),
