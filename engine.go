@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +20,8 @@ import (
 // Options configures an engine. The zero value of each field is its documented default, except
 // that one of Facts and Snapshots is required.
 type Options struct {
-	// Facts names the store: "sqlite:PATH".
+	// Facts names the store: "sqlite:PATH", "postgres://USER:PASSWORD@HOST/DATABASE" or
+	// "mysql://USER:PASSWORD@HOST/DATABASE", the last one for TiDB and MariaDB, too.
 	Facts string
 	// Snapshots is for a program that keeps its own facts, and tells the engine of them.
 	Snapshots *Snapshots
@@ -73,13 +73,9 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if opts.Snapshots != nil {
 		return openSnapshots(ctx, opts)
 	}
-	path, ok := strings.CutPrefix(opts.Facts, "sqlite:")
-	if !ok || path == "" {
-		return nil, fmt.Errorf("open: facts %q: want sqlite:PATH: %w", opts.Facts, facts.ErrInvalid)
-	}
-	store, err := sqlstore.OpenSQLite(ctx, path, sqlstore.Options{OnStatement: opts.OnStatement})
+	store, err := sqlstore.Open(ctx, opts.Facts, sqlstore.Options{OnStatement: opts.OnStatement})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", opts.Facts, err)
+		return nil, fmt.Errorf("open %s: %w", sqlstore.Shown(opts.Facts), err)
 	}
 	e, err := OpenStore(ctx, store, opts)
 	if err != nil {

@@ -65,12 +65,14 @@ func (l *Lane) commitGroup(backlog []*request) []*request {
 	return backlog
 }
 
-// runAgain runs a broken group once more: in one piece where a fence refused or, carefully, when
-// an operation id was taken that nobody had looked up; else one by one.
+// runAgain runs a broken group once more: in one piece where a fence refused, where the store rolled
+// it back in favour of others or, carefully, when an operation id was taken that nobody had looked
+// up; else one by one.
 func (l *Lane) runAgain(ctx context.Context, ran []*request) []*request {
 	g := l.group
 	switch {
 	case errors.Is(l.cause, ErrNotOwner):
+	case errors.Is(l.cause, ErrAborted): // it was in another transaction's way, whatever is in it
 	case errors.Is(l.cause, ErrTaken) && g.careful == 0:
 		g.careful = carefulGroups
 	default:

@@ -30,8 +30,9 @@ var (
 	// ErrUnavailable means that the store cannot answer; the operation may have to be repeated
 	// with the same operation id to learn what became of it.
 	ErrUnavailable = errors.New("facts store unavailable")
-	// ErrAborted is a commit that certainly did not happen: everything in it is rolled back. It
-	// comes wrapped together with ErrUnavailable and never reaches a caller of the lane.
+	// ErrAborted is a transaction that certainly did not happen: everything in it is rolled back,
+	// because its commit was refused, or before it came to that because it was in the way of another
+	// one. It comes wrapped together with ErrUnavailable and never reaches a caller of the lane.
 	ErrAborted = errors.New("commit aborted")
 	// ErrSkipped means that an earlier operation of a chained batch failed.
 	ErrSkipped = errors.New("skipped after a failure")

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/facts/factstest"
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
+	"github.com/tidemark-im/tidemark/internal/dbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,4 +38,34 @@ func TestSeededHistories(t *testing.T) {
 
 func TestLane(t *testing.T) {
 	factstest.TestLane(t, openSQLite)
+}
+
+func openServer(t *testing.T, name string) facts.Store {
+	t.Helper()
+	store, err := sqlstore.Open(t.Context(), name, sqlstore.Options{Unsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// The same on servers, where every statement is a journey: two short histories but for the soak.
+func TestServerHistories(t *testing.T) {
+	histories, steps := 2, 60
+	if os.Getenv("TIDEMARK_SOAK") != "" {
+		histories, steps = 60, 120
+	}
+	for _, k := range dbtest.Kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			factstest.TestHistories(t, dbtest.Reused(t, k, openServer), histories, steps)
+		})
+	}
+}
+
+func TestServerLane(t *testing.T) {
+	for _, k := range dbtest.Kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			factstest.TestLane(t, dbtest.Reused(t, k, openServer))
+		})
+	}
 }

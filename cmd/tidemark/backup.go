@@ -16,6 +16,10 @@ type backupCommand struct {
 }
 
 func (c *backupCommand) run(ctx context.Context, m *Main) error {
+	if !c.inFile() {
+		return fmt.Errorf("%s is on a server, which has its own way to back up: see docs/operations.md",
+			c.shown())
+	}
 	started := m.Now()
 	if err := sqlstore.BackupSQLite(ctx, c.path(), c.File); err != nil {
 		return err

@@ -32,7 +32,9 @@ func TestBadFlags(t *testing.T) {
 		{line: "serve --listen nowhere", says: `--listen is "nowhere", want HOST:PORT`},
 		{line: "serve --listen :99999", says: "the port is not a number"},
 		{line: "serve --admin-listen :x", says: `--admin-listen is ":x"`},
-		{line: "serve --facts mysql://x", says: `--facts is "mysql://x", want sqlite:PATH`},
+		{line: "serve --facts mysql://x", says: `--facts is "mysql://x", want mysql://USER:PASSWORD@HOST:PORT/DATABASE`},
+		{line: "serve --facts redis://x", says: `--facts is "redis://x", want sqlite:PATH, postgres://`},
+		{line: "serve --facts postgres://u:secret@h:x/d", says: `want postgres://USER`},
 		{line: "serve --facts sqlite:", says: "want sqlite:PATH"},
 		{line: "serve --profile central", says: `--profile must be one of "all"`},
 		{line: "serve --log-level loud", says: `--log-level must be one of`},
@@ -113,7 +115,7 @@ func TestHelp(t *testing.T) {
 
 func TestHelpNamesDefaults(t *testing.T) {
 	for line, want := range map[string]string{
-		"serve":  "--facts=sqlite:PATH Where the facts are kept (default sqlite:tidemark.db, $TIDEMARK_FACTS).",
+		"serve":  "--facts=sqlite:PATH|URL Where the facts are kept: a file, or a database as postgres://",
 		"replay": "in a temporary database that is removed at the end ($TIDEMARK_FACTS).",
 		"doctor": "(default sqlite:tidemark.db, $TIDEMARK_FACTS).",
 		"trace":  "How many messages (default 20000, $TIDEMARK_MESSAGES).",

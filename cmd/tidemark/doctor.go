@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
@@ -25,12 +26,13 @@ type doctorCommand struct {
 var errUnwell = errors.New("not everything is well")
 
 func (c *doctorCommand) run(ctx context.Context, m *Main) error {
-	home := doctor.Home(c.path())
-	all := []doctor.Finding{
-		{What: "build", Text: buildText()},
-		c.configuration(m), c.budgets(),
-		doctor.Clock(m.Now, home), doctor.Disk(home), doctor.Space(home), doctor.Files(),
-		c.database(ctx),
+	all := []doctor.Finding{{What: "build", Text: buildText()}, c.configuration(m), c.budgets()}
+	if c.inFile() {
+		home := doctor.Home(c.path())
+		all = append(all, doctor.Clock(m.Now, home), doctor.Disk(home), doctor.Space(home),
+			doctor.Files(), c.database(ctx))
+	} else {
+		all = append(all, doctor.Clock(m.Now, os.TempDir()), doctor.Files(), c.onServer(ctx))
 	}
 	if c.JWTSecretFile != "" {
 		all = append(all, doctor.Secret(c.JWTSecretFile))
@@ -107,6 +109,46 @@ func (c *doctorCommand) database(ctx context.Context) doctor.Finding {
 	}
 	f.Text = fmt.Sprintf("%s: sound, %s, schema %d", c.path(),
 		humanize.IBytes(uint64(info.Size())), schema.Version)
+	judgeSchema(&f, schema)
+	return f
+}
+
+// slowRoundTrip is when a commit of a few dozen statements takes longer than people wait gladly.
+const slowRoundTrip = 5 * time.Millisecond
+
+// onServer asks the server how it is.
+func (c *doctorCommand) onServer(ctx context.Context) doctor.Finding {
+	f := doctor.Finding{What: "database"}
+	schema, err := sqlstore.SchemaOf(ctx, c.Facts)
+	var condition sqlstore.Condition
+	if err == nil {
+		condition, err = sqlstore.Examine(ctx, c.Facts)
+	}
+	if err != nil {
+		f.Verdict, f.Text = doctor.Failure, oneLine(err)
+		return f
+	}
+	f.Text = fmt.Sprintf("%s: %s, %.1f ms there and back, ", c.shown(), condition.Version,
+		float64(condition.RoundTrip.Microseconds())/1000)
+	if condition.RoundTrip > slowRoundTrip {
+		f.Verdict = doctor.Warning
+		f.Text += "which is slow: a commit takes a few dozen of them, "
+	}
+	for _, doubt := range condition.Doubts {
+		f.Verdict = doctor.Warning
+		f.Text += doubt + ": a crash of the server may lose what was acknowledged, "
+	}
+	if schema.Version == 0 {
+		f.Text += "empty; serve makes the tables"
+		return f
+	}
+	f.Text += fmt.Sprintf("schema %d", schema.Version)
+	judgeSchema(&f, schema)
+	return f
+}
+
+// judgeSchema says what serve would do with a schema.
+func judgeSchema(f *doctor.Finding, schema sqlstore.Schema) {
 	switch {
 	case schema.Version > schema.Newest:
 		f.Verdict = doctor.Failure
@@ -115,5 +157,4 @@ func (c *doctorCommand) database(ctx context.Context) doctor.Finding {
 		f.Verdict = doctor.Warning
 		f.Text += fmt.Sprintf(", serve will bring it to %d", schema.Newest)
 	}
-	return f
 }

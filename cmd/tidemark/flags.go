@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-im/tidemark/facts/sqlstore"
 	"github.com/tidemark-im/tidemark/httpapi"
 )
 
@@ -18,7 +19,7 @@ import (
 
 // factsFlag names the database.
 type factsFlag struct {
-	Facts string `default:"sqlite:tidemark.db" placeholder:"sqlite:PATH" help:"Where the facts are kept."`
+	Facts string `default:"sqlite:tidemark.db" placeholder:"sqlite:PATH|URL" help:"${about_facts}"`
 }
 
 const sqlitePrefix = "sqlite:"
@@ -27,13 +28,28 @@ const sqlitePrefix = "sqlite:"
 func (f *factsFlag) Validate() error { return checkFacts(f.Facts) }
 
 func checkFacts(text string) error {
-	if path, ok := strings.CutPrefix(text, sqlitePrefix); !ok || path == "" {
-		return fmt.Errorf("--facts is %q, want sqlite:PATH", text)
+	if err := sqlstore.Check(text); err != nil {
+		return fmt.Errorf("--facts is %w", err)
 	}
 	return nil
 }
 
+// path is where the file is. A command that has to do with files only asks inFile first.
 func (f *factsFlag) path() string { return strings.TrimPrefix(f.Facts, sqlitePrefix) }
+
+// inFile reports that the facts are in a file, not on a server.
+func (f *factsFlag) inFile() bool {
+	_, ok := sqlstore.File(f.Facts)
+	return ok
+}
+
+// shown is the name of the database without its password.
+func (f *factsFlag) shown() string {
+	if f.inFile() {
+		return f.path()
+	}
+	return sqlstore.Shown(f.Facts)
+}
 
 // logFlags choose what is logged.
 type logFlags struct {

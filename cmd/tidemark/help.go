@@ -24,6 +24,8 @@ var helpTexts = kong.Vars{
 	"about_cors_origin":  "Origins whose pages may ask; \"*\" for any.",
 	"about_counts": "Also write every count as a line member,scope,unread,attention; compressed if " +
 		"the name ends in .gz.",
+	"about_facts": "Where the facts are kept: a file, or a database as postgres://USER:PASSWORD@HOST/DATABASE " +
+		"or mysql://…, which is for TiDB and MariaDB, too.",
 	"about_facts_of_replay": "Where the facts are kept. Without it they are in a temporary database " +
 		"that is removed at the end.",
 	"about_jwks": "Key set of RS256, ES256 and EdDSA tokens: a file, or an https address.",

@@ -36,27 +36,30 @@ func (c *migrateCommand) run(ctx context.Context, m *Main) error {
 	if c.Snapshots != "" {
 		return c.fold(ctx, m, strings.TrimPrefix(c.Snapshots, sqlitePrefix))
 	}
-	schema, err := sqlstore.SchemaSQLite(ctx, c.path())
+	schema, err := sqlstore.SchemaOf(ctx, c.Facts)
 	if err != nil {
 		return err
 	}
 	switch {
+	case c.BackTo != 0 && !c.inFile():
+		return fmt.Errorf("%s is on a server, and has no schema before %d to go back to", c.shown(),
+			schema.Newest)
 	case schema.Version > schema.Newest:
 		return fmt.Errorf("%s has schema %d, this program knows %d: it is too old",
-			c.path(), schema.Version, schema.Newest)
+			c.shown(), schema.Version, schema.Newest)
 	case c.BackTo != 0:
 		return c.back(ctx, m, schema)
 	case schema.Version == schema.Newest:
-		_, err = fmt.Fprintf(m.Stdout, "%s has schema %d, nothing to do\n", c.path(), schema.Version)
-		if err == nil && c.Check {
+		_, err = fmt.Fprintf(m.Stdout, "%s has schema %d, nothing to do\n", c.shown(), schema.Version)
+		if err == nil && c.Check && c.inFile() {
 			err = c.tellObstacles(ctx, m, schema.Version)
 		}
 		return err
 	case c.Check:
 		return fmt.Errorf("%s has schema %d, this program needs %d: run tidemark migrate",
-			c.path(), schema.Version, schema.Newest)
+			c.shown(), schema.Version, schema.Newest)
 	}
-	store, err := sqlstore.OpenSQLite(ctx, c.path(), sqlstore.Options{})
+	store, err := sqlstore.Open(ctx, c.Facts, sqlstore.Options{})
 	if err != nil {
 		return err
 	}
@@ -64,7 +67,7 @@ func (c *migrateCommand) run(ctx context.Context, m *Main) error {
 		return err
 	}
 	_, err = fmt.Fprintf(m.Stdout, "%s went from schema %d to %d\n",
-		c.path(), schema.Version, schema.Newest)
+		c.shown(), schema.Version, schema.Newest)
 	return err
 }
 

@@ -36,7 +36,7 @@ const (
 )
 
 type replayCommand struct {
-	Facts  string `placeholder:"sqlite:PATH" help:"${about_facts_of_replay}"`
+	Facts  string `placeholder:"sqlite:PATH|URL" help:"${about_facts_of_replay}"`
 	Trace  string `arg:"" help:"Trace to load, compressed by gzip or plain."`
 	JSON   bool   `help:"Print one JSON object."`
 	Counts string `placeholder:"FILE" help:"${about_counts}"`

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/facts/sqlstore"
 	"github.com/tidemark-im/tidemark/httpapi"
 )
 
@@ -88,7 +89,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	log.Info("serving", "url", listeners.url(), "docs", listeners.url()+docsPath,
-		"admin", listeners.adminURL(), "facts", c.Facts)
+		"admin", listeners.adminURL(), "facts", sqlstore.Shown(c.Facts))
 	c.tell(log)
 	return listeners.serve(ctx, server, c.values.HTTP, c.DrainTimeout, log)
 }

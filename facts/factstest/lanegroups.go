@@ -22,6 +22,7 @@ var groupParts = []lanePart{
 	{"CallerGoneMeanwhile", testCallerGoneMeanwhile},
 	{"FencesInOrder", testFencesInOrder},
 	{"ClosedWithWorkLeft", testClosedWithWorkLeft},
+	{"InTheWayOnce", testInTheWayOnce},
 }
 
 // stall holds the goroutine that runs operations in its next write until release is called.
@@ -79,6 +80,39 @@ func testGroupsAreBounded(t *testing.T, r *rig, f *faulty) {
 	if rows := 4 * largest; rows > facts.DefaultGroupRows+4 {
 		t.Errorf("a group has %d rows", rows)
 	}
+}
+
+// A group that the store rolled back in favour of others runs once more in one piece: nothing is
+// wrong with any of its operations.
+func testInTheWayOnce(t *testing.T, r *rig, f *faulty) {
+	r.channel(t)
+	const n = 20
+	left := 1
+	f.everyWrite(func(*facts.Changes) error {
+		if left--; left < 0 {
+			return nil
+		}
+		return fmt.Errorf("%w: %w: deadlock", facts.ErrUnavailable, facts.ErrAborted)
+	})
+	before, _ := f.counted()
+	b := r.lane.NewBatch(testWorkspace)
+	for i := range n {
+		b.Post(plain(fmt.Sprint("p", i), "x"))
+	}
+	res, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range res {
+		if x.Err != nil {
+			t.Errorf("post %d: %v", i, x.Err)
+		}
+	}
+	f.everyWrite(nil)
+	if begun, _ := f.counted(); begun-before != 2 {
+		t.Errorf("%d posts in the way of others took %d transactions", n, begun-before)
+	}
+	r.unread(t, n)
 }
 
 // A batch that is larger than a group is answered whole, in several commits; a group that breaks

@@ -1,21 +1,46 @@
 package sqlstore
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
 
 // dialect is all that differs between databases apart from the migrations: how a statement
-// over many keys is spelled, and what an error of the driver means.
+// over many keys is spelled, how its parameters travel, and what an error of the driver means.
 type dialect struct {
-	name string
+	name    string
+	version goose.Dialect // of the table of migrations
+	table   string        // its name
 	// begin, beginRead, commit and rollback frame a transaction.
 	begin, beginRead, commit, rollback string
-	keys                               func(n, width int) string
+	// keys spells the relation of n keys, whose columns are compared with those named.
+	keys func(n int, columns []string) string
 	// index makes the table named before it use an index.
 	index func(name string) string
-	// placeholders turns ? into the database's own parameter marks.
-	placeholders func(text string) string
-	insert       func(in insertion, n int) string
-	update       func(ch change, n int) string
-	remove       func(table string, columns []string, n int) string
+	// lock makes a query that reads rows of the named alias hold them until its transaction ends,
+	// where somebody else may write meanwhile.
+	lock func(alias string) string
+	// texts are the statements that this database needs in other words, by name.
+	texts map[string]string
+	// spell turns a text with ? and CROSS JOIN into the database's own.
+	spell  func(text string) string
+	insert func(in insertion, n int) string
+	update func(ch change, n int) string
+	remove func(table string, columns []string, n int) string
+	// arrays: keys travel as one array a column, so that one text serves any number of them.
+	arrays bool
+	// direct: statements are sent as they are, their parameters within the text.
+	direct bool
+	// bytes: there is no column of text that could hold every text.
+	bytes bool
+	// frees: a connection cannot be closed before its statements are.
+	frees bool
+	// remote: a session may be ended from the other side while nobody uses it, and what becomes of
+	// a commit that failed cannot be told from the session.
+	remote bool
+	// parameters is how many a statement may have.
+	parameters int
 	// classify names the kind of failure.
 	classify func(err error) failure
 }
@@ -29,6 +54,7 @@ const (
 	failureTaken                // a unique key exists
 	failureWrite
 	failureBusy    // locked by somebody else; likewise
+	failureAborted // rolled back in favour of another transaction; may be run again
 	failureCorrupt // damaged, or no database at all
 	failureReadOnly
 )

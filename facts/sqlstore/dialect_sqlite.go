@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pressly/goose/v3"
 	sqlite "modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 )
@@ -12,23 +13,29 @@ import (
 // sqliteDialect speaks to SQLite. A transaction that writes takes the write lock at once, so
 // that it never has to give up half way.
 var sqliteDialect = &dialect{
-	name:         "sqlite",
-	begin:        "BEGIN IMMEDIATE",
-	beginRead:    "BEGIN",
-	commit:       "COMMIT",
-	rollback:     "ROLLBACK",
-	keys:         sqliteKeys,
-	index:        func(name string) string { return "INDEXED BY " + name },
-	placeholders: func(text string) string { return text },
-	insert:       sqliteInsert,
-	update:       sqliteUpdate,
-	remove:       sqliteRemove,
-	classify:     sqliteClassify,
+	name:       "sqlite",
+	version:    goose.DialectSQLite3,
+	table:      goose.DefaultTablename,
+	begin:      "BEGIN IMMEDIATE",
+	beginRead:  "BEGIN",
+	commit:     "COMMIT",
+	rollback:   "ROLLBACK",
+	keys:       sqliteKeys,
+	index:      func(name string) string { return "INDEXED BY " + name },
+	lock:       func(string) string { return "" },
+	spell:      func(text string) string { return text },
+	insert:     sqliteInsert,
+	update:     sqliteUpdate,
+	remove:     sqliteRemove,
+	frees:      true,
+	parameters: 32_766,
+	classify:   sqliteClassify,
 }
 
 // sqliteKeys names the columns k1, k2 and so on.
-func sqliteKeys(n, width int) string {
-	return "(SELECT " + keyColumns(width, "column%d AS k%d") + " FROM (VALUES " + tuples(n, width) + "))"
+func sqliteKeys(n int, columns []string) string {
+	return "(SELECT " + keyColumns(len(columns), "column%d AS k%d") + " FROM (VALUES " +
+		tuples(n, len(columns)) + "))"
 }
 
 func keyColumns(width int, format string) string {
@@ -73,7 +80,7 @@ func sqliteUpdate(ch change, n int) string {
 		}
 		fmt.Fprintf(&b, "%s = k.k%d", c, ch.keys+i+1)
 	}
-	b.WriteString(" FROM " + sqliteKeys(n, len(ch.columns)) + " AS k WHERE ")
+	b.WriteString(" FROM " + sqliteKeys(n, ch.columns) + " AS k WHERE ")
 	for i, c := range ch.columns[:ch.keys] {
 		if i > 0 {
 			b.WriteString(" AND ")

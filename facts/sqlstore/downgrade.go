@@ -5,9 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-
-	"github.com/pressly/goose/v3"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -165,12 +162,7 @@ func canGoBack(ctx context.Context, path, op string, to int64) error {
 
 // migrateDown undoes migrations, each in a transaction of its own.
 func migrateDown(ctx context.Context, db *sql.DB, to int64) error {
-	files, err := fs.Sub(migrations, "migrations/sqlite")
-	if err != nil {
-		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	p, err := migrator(sqliteDialect, db)
 	if err != nil {
 		return err
 	}

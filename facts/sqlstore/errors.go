@@ -19,9 +19,10 @@ var (
 	ErrWrite = errors.New("cannot write the database: quota, file size limit or disk failure")
 	// ErrCorrupt means that the file is damaged, or is not a database of this program.
 	ErrCorrupt = errors.New("database is damaged or not a tidemark database")
-	// ErrReadOnly means that the file or its directory cannot be opened or written.
+	// ErrReadOnly means that the file or its directory cannot be opened or written, or that the server
+	// lets this user in for reading at most.
 	ErrReadOnly = errors.New("database cannot be opened or written")
-	// ErrBusy means that somebody else holds a lock on the file.
+	// ErrBusy means that somebody else holds a lock on the file or the rows.
 	ErrBusy = errors.New("database is locked")
 	// ErrNewer means that a newer version of this program has migrated the database.
 	ErrNewer = errors.New("database is of a newer version")
@@ -52,6 +53,8 @@ func (d *dialect) fail(op string, err error) error {
 		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, ErrCorrupt, err)
 	case failureReadOnly:
 		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, ErrReadOnly, err)
+	case failureAborted:
+		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, facts.ErrAborted, err)
 	case failureBusy:
 		return fmt.Errorf("%s: %w: %w: %w", op, facts.ErrUnavailable, ErrBusy, err)
 	}

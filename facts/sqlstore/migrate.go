@@ -12,18 +12,25 @@ import (
 	"github.com/tidemark-im/tidemark/facts"
 )
 
+// One folder a dialect. A number names the same schema in all of them.
+//
 //go:embed migrations
 var migrations embed.FS
 
-// migrateSQLite brings the schema to the newest version. A schema that is newer than this
-// program is left alone and refused.
-func migrateSQLite(ctx context.Context, db *sql.DB) error {
-	files, err := fs.Sub(migrations, "migrations/sqlite")
+// migrator returns what runs the migrations of a dialect.
+func migrator(d *dialect, db *sql.DB) (*goose.Provider, error) {
+	files, err := fs.Sub(migrations, "migrations/"+d.name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files,
+	return goose.NewProvider(d.version, db, files, goose.WithTableName(d.table),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+}
+
+// migrate brings the schema to the newest version. A schema that is newer than this program is left
+// alone and refused.
+func migrate(ctx context.Context, d *dialect, db *sql.DB) error {
+	p, err := migrator(d, db)
 	if err != nil {
 		return err
 	}

@@ -13,11 +13,10 @@ var _ facts.OutboxStore = (*Store)(nil)
 
 // What the outbox's transactions have in common.
 var (
-	// The term is read, not written: on the databases that let others write meanwhile, the
-	// dialect has to lock the row.
+	// The term is read, not written: where others may write meanwhile, the row is held.
 	selectOwners = query("outbox: load owners", 1,
 		`SELECT w.workspace, w.id, w.term FROM {keys} k CROSS JOIN workspaces w
-  WHERE w.workspace = k.k1`)
+  WHERE w.workspace = k.k1 {lock w}`)
 
 	releaseEffects = query("outbox: release rows", 0,
 		`UPDATE outbox_state AS s {index outbox_state_leased} SET due_at = ?, lease = 0

@@ -6,25 +6,27 @@ import (
 	"github.com/tidemark-im/tidemark/facts"
 )
 
+const surveyedQueues = `count(CASE WHEN waiting > 0 THEN 1 END), count(url),
+    count(CASE WHEN disabled <> 0 THEN 1 END) FROM (
+  SELECT e.waiting, e.url, e.disabled FROM wake_endpoints e
+  WHERE e.recipient > ? LIMIT ?) f`
+
 // The survey counts rows up to a bound, so that it stays short however much there is.
 var (
 	surveyFresh = query("outbox: survey fresh rows", 0,
 		`SELECT count(*), coalesce(min(created_at), 0) FROM (
   SELECT o.created_at FROM workspaces w CROSS JOIN outbox o
   WHERE o.workspace = w.workspace AND o.event > coalesce(
-    (SELECT p.through FROM outbox_progress p WHERE p.workspace = w.workspace), 0) LIMIT ?)`)
+    (SELECT p.through FROM outbox_progress p WHERE p.workspace = w.workspace), 0) LIMIT ?) f`)
 	surveyStates = query("outbox: survey states", 0,
 		`SELECT state, count(*), min(created_at) FROM (
   SELECT s.state, s.created_at FROM outbox_state s {index outbox_state_due}
-  WHERE s.due_at > 0 LIMIT ?) GROUP BY state`)
+  WHERE s.due_at > 0 LIMIT ?) f GROUP BY state`)
 	surveyLetters = query("outbox: survey letters", 0,
 		`SELECT count(*) FROM (SELECT d.letter FROM dead_letters d {index dead_letters_by_workspace}
-  WHERE d.workspace > 0 LIMIT ?)`)
+  WHERE d.workspace > 0 LIMIT ?) f`)
 	surveyQueues = query("wakes: survey queues", 0,
-		`SELECT coalesce(sum(waiting), 0), coalesce(sum(waiting > 0), 0),
-    coalesce(sum(url IS NOT NULL), 0), coalesce(sum(disabled), 0) FROM (
-  SELECT e.waiting, e.url, e.disabled FROM wake_endpoints e
-  WHERE e.recipient > ? LIMIT ?)`)
+		`SELECT coalesce(sum(waiting), 0), `+surveyedQueues)
 )
 
 // OutboxGauges implements facts.OutboxStore.

@@ -59,7 +59,7 @@ var (
 	framing = []*statement{beginTx, beginView, commitTx, rollbackTx}
 	// What may be scanned: the keys themselves, results of a few rows, and the workspaces.
 	scanned = regexp.MustCompile(`^SCAN (\(subquery-\d+\)|\d+-ROW VALUES CLAUSE|\d+ CONSTANT ROWS?|` +
-		`CONSTANT ROW|k|p|h)$`)
+		`CONSTANT ROW|k|p|h|f)$`)
 	scannedWorkspaces = regexp.MustCompile(`^SCAN (w|w USING COVERING INDEX \w+|workspaces)$`)
 	// A search names at least a scope, a member or another whole key.
 	searched = regexp.MustCompile(`^SEARCH \w+ (EXISTS )?USING .*\((scope|member|rowid|workspace|author|actor|op_actor|` +

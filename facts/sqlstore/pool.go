@@ -62,6 +62,26 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 	}
 }
 
+// enter waits for a session and begins a transaction on it. One that was ended from the other side
+// while nobody used it is replaced; all of them may have been, when a database starts anew.
+func (p *pool) enter(ctx context.Context, begin *statement) (*session, error) {
+	for old := range cap(p.slots) + 1 {
+		s, err := p.take(ctx)
+		if err != nil {
+			return nil, p.d.fail(begin.name, err)
+		}
+		s.broken = nil
+		if _, err = s.exec(ctx, begin, 0); err == nil {
+			return s, nil
+		}
+		p.drop(s)
+		if !p.d.remote || !s.kept || old == cap(p.slots) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	panic("unreachable")
+}
+
 func (p *pool) connect(ctx context.Context) (*session, error) {
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
@@ -81,7 +101,10 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 }
 
 // give takes a session back.
-func (p *pool) give(s *session) { p.slots <- s }
+func (p *pool) give(s *session) {
+	s.kept = true
+	p.slots <- s
+}
 
 // drop takes back a session that must not be used again.
 func (p *pool) drop(s *session) {

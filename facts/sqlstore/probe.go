@@ -43,12 +43,17 @@ type fullConn interface {
 	driver.QueryerContext
 	driver.Pinger
 	driver.SessionResetter
-	driver.Validator
 }
 
 type probeConn struct {
 	fullConn
 	hook onStatement
+}
+
+// IsValid implements driver.Validator for the drivers that do.
+func (c *probeConn) IsValid() bool {
+	v, ok := c.fullConn.(driver.Validator)
+	return !ok || v.IsValid()
 }
 
 // Unwrap lets the driver's own functions find the connection.

@@ -58,11 +58,17 @@ func (r *record) bad(v any) {
 	}
 }
 
-// int returns a number, zero for NULL.
+// int returns a number, zero for NULL. What is compared in a select is a truth value in some
+// databases.
 func (r *record) int() int64 {
 	switch v := r.take().(type) {
 	case int64:
 		return v
+	case bool:
+		if v {
+			return 1
+		}
+		return 0
 	case nil:
 		return 0
 	default:

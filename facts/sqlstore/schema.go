@@ -47,20 +47,22 @@ func SchemaSQLite(ctx context.Context, file string) (Schema, error) {
 	return s, d.fail(op, err)
 }
 
-// newestSQLite is the highest number among the migrations' names.
-func newestSQLite() int64 {
-	files, err := fs.Glob(migrations, "migrations/sqlite/*.sql")
+func newestSQLite() int64 { return newest(sqliteDialect) }
+
+// newest is the highest number among the names of a dialect's migrations.
+func newest(d *dialect) int64 {
+	files, err := fs.Glob(migrations, "migrations/"+d.name+"/*.sql")
 	if err != nil || len(files) == 0 {
 		panic(fmt.Sprintf("the embedded migrations are missing: %v", err))
 	}
-	var newest int64
+	var last int64
 	for _, file := range files {
 		number, _, _ := strings.Cut(path.Base(file), "_")
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
 			panic(fmt.Sprintf("migration %q has no number: %v", file, err))
 		}
-		newest = max(newest, n)
+		last = max(last, n)
 	}
-	return newest
+	return last
 }

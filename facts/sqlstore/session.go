@@ -27,6 +27,7 @@ type session struct {
 	// statements of a writer are short, and between them the context is looked at.
 	whole bool
 	ended bool
+	kept  bool               // it has been given back before, so that it may be long gone
 	stmts map[shape]prepared // read and changed within conn.Raw only
 }
 
@@ -57,9 +58,12 @@ func newSession(conn *sql.Conn, d *dialect, whole bool) *session {
 // whoever holds the session.
 func (s *session) close() error { return errors.Join(s.closeStmts(), s.conn.Close()) }
 
-// closeStmts frees the statements, which otherwise keep the database open. None is running: one
+// closeStmts frees the statements where they would keep the database open. None is running: one
 // that is has the connection.
 func (s *session) closeStmts() error {
+	if !s.d.frees {
+		return nil
+	}
 	return s.conn.Raw(func(any) error {
 		var err error
 		for _, p := range s.stmts {
@@ -85,8 +89,14 @@ func (s *session) run(
 	ctx context.Context, st *statement, n int, args []any,
 	f func(p prepared, args []driver.NamedValue) error,
 ) error {
+	if s.d.arrays && len(st.keys) > 0 {
+		args, n = s.columns(st, n, args), 1
+	}
 	s.named = s.named[:0]
 	for i, v := range args {
+		if text, ok := v.(string); ok && s.d.bytes {
+			v = []byte(text)
+		}
 		s.named = append(s.named, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
 	return s.conn.Raw(func(conn any) error {
@@ -94,14 +104,33 @@ func (s *session) run(
 		if ok {
 			return f(p, s.named)
 		}
-		made, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, st.text(s.d, n))
+		p, err := s.prepare(ctx, conn, st, n)
 		if err != nil {
 			return err
 		}
-		p = made.(prepared)
-		s.stmts[shape{st, n}] = p
 		return f(p, s.named)
 	})
+}
+
+// prepare makes a statement ready that is not, and remembers it.
+func (s *session) prepare(
+	ctx context.Context, conn any, st *statement, n int,
+) (p prepared, err error) {
+	text := st.text(s.d, n)
+	if s.d.direct {
+		p = newSent(conn, text)
+		if n > exactRows && n&(n-1) != 0 {
+			return p, nil // it costs nothing but the text, and hardly comes again
+		}
+	} else {
+		made, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		p = made.(prepared)
+	}
+	s.stmts[shape{st, n}] = p
+	return p, nil
 }
 
 // enter returns the context to run a statement with.
@@ -178,6 +207,9 @@ func eachKey[K any](
 ) error {
 	for len(keys) > 0 {
 		take, size := keySize(len(keys))
+		if s.d.arrays || s.d.direct {
+			size = take // nothing is prepared for a size
+		}
 		args := s.args[:0]
 		for _, k := range keys[:take] {
 			args = bind(args, k)

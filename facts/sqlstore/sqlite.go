@@ -155,7 +155,7 @@ func sqlitePrepare(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 	}
-	return migrateSQLite(ctx, db)
+	return migrate(ctx, sqliteDialect, db)
 }
 
 // BackupSQLite copies a consistent state of the database at path, which may be in use by its

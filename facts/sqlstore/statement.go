@@ -11,7 +11,10 @@ type statement struct {
 	name string
 	// width is the number of parameters of one key or row, zero for a statement without keys.
 	width int
-	text  func(d *dialect, n int) string
+	// keys names the columns that the parameters of one key are compared with or written to, ""
+	// where a query does neither; nil for an insertion.
+	keys []string
+	text func(d *dialect, n int) string
 }
 
 // statements lists every statement of the package, for tests of their plans.
@@ -23,22 +26,38 @@ func register(st *statement) *statement {
 }
 
 // Marks in the text of a query: the relation of the keys asked for, with the columns k1, k2 and
-// so on, and the index to use where a database would choose another.
+// so on, the index to use where a database would choose another, and the rows to hold where others
+// write meanwhile.
 const keysMark = "{keys}"
 
-var indexMark = regexp.MustCompile(`\{index (\w+)\}`)
+var (
+	indexMark = regexp.MustCompile(`\{index (\w+)\}`)
+	lockMark  = regexp.MustCompile(`\{lock (\w+)\}`)
+	keyed     = regexp.MustCompile(`\w\.(\w+) = k\.k(\d)`)
+)
 
 func query(name string, width int, text string) *statement {
-	return register(&statement{name: name, width: width, text: func(d *dialect, n int) string {
+	st := &statement{name: name, width: width, keys: make([]string, width)}
+	for _, m := range keyed.FindAllStringSubmatch(text, -1) {
+		st.keys[m[2][0]-'1'] = m[1]
+	}
+	st.text = func(d *dialect, n int) string {
 		text := text
+		if own, ok := d.texts[name]; ok {
+			text = own
+		}
 		if width > 0 {
-			text = strings.Replace(text, keysMark, d.keys(n, width), 1)
+			text = strings.Replace(text, keysMark, d.keys(n, st.keys), 1)
 		}
 		text = indexMark.ReplaceAllStringFunc(text, func(mark string) string {
 			return d.index(indexMark.FindStringSubmatch(mark)[1])
 		})
-		return d.placeholders(text)
-	}})
+		text = lockMark.ReplaceAllStringFunc(text, func(mark string) string {
+			return d.lock(lockMark.FindStringSubmatch(mark)[1])
+		})
+		return d.spell(text)
+	}
+	return register(st)
 }
 
 // insertion describes the rows an insert or upsert writes. The first keys columns identify a
@@ -53,7 +72,7 @@ type insertion struct {
 
 func insert(name string, in insertion) *statement {
 	return register(&statement{name: name, width: len(in.columns), text: func(d *dialect, n int) string {
-		return d.placeholders(d.insert(in, n))
+		return d.spell(d.insert(in, n))
 	}})
 }
 
@@ -65,15 +84,15 @@ type change struct {
 }
 
 func update(name string, ch change) *statement {
-	return register(&statement{name: name, width: len(ch.columns), text: func(d *dialect, n int) string {
-		return d.placeholders(d.update(ch, n))
-	}})
+	st := &statement{name: name, width: len(ch.columns), keys: ch.columns}
+	st.text = func(d *dialect, n int) string { return d.spell(d.update(ch, n)) }
+	return register(st)
 }
 
 func remove(name, table string, columns ...string) *statement {
-	return register(&statement{name: name, width: len(columns), text: func(d *dialect, n int) string {
-		return d.placeholders(d.remove(table, columns, n))
-	}})
+	st := &statement{name: name, width: len(columns), keys: columns}
+	st.text = func(d *dialect, n int) string { return d.spell(d.remove(table, columns, n)) }
+	return register(st)
 }
 
 func list(s string) []string { return strings.Fields(s) }

@@ -15,17 +15,21 @@ import (
 type Options struct {
 	// Readers is the number of read transactions at a time; 4 when zero.
 	Readers int
-	// BusyTimeout is how long a statement waits for a lock of another process, 5 s when zero.
-	// The owner is alone, but for a backup.
+	// BusyTimeout is how long a statement waits for a lock of another process, and an open of a
+	// database on a server for its owner to end; 5 s when zero. The owner of a file is alone, but for
+	// a backup.
 	BusyTimeout time.Duration
-	// MaxBytes bounds the size of the database file, zero for the disk's size. A commit beyond
+	// MaxBytes bounds the size of a database file, zero for the disk's size. A commit beyond
 	// it fails like one on a full disk.
 	MaxBytes int64
 	// OnStatement, where set, is called with every statement before it runs.
 	OnStatement func(ctx context.Context, query string)
-	// Unsafe leaves out the sync after a commit: a crash of the machine may lose what was
-	// acknowledged. For benchmarks.
+	// Unsafe leaves out the sync after a commit where a session can choose: a crash of the machine
+	// may lose what was acknowledged. For tests and benchmarks.
 	Unsafe bool
+	// Shared opens a database on a server without owning it: whoever does so owns its workspaces by
+	// other means. A file has one owner in any case.
+	Shared bool
 }
 
 // Store implements facts.Store on a database of database/sql.

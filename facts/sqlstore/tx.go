@@ -37,13 +37,8 @@ func (st *Store) Begin(ctx context.Context) (facts.Tx, error) {
 }
 
 func (st *Store) begin(ctx context.Context) (*tx, error) {
-	s, err := st.writer.take(ctx)
+	s, err := st.writer.enter(ctx, beginTx)
 	if err != nil {
-		return nil, st.d.fail("begin", err)
-	}
-	s.broken = nil
-	if _, err := s.exec(ctx, beginTx, 0); err != nil {
-		st.writer.drop(s)
 		return nil, err
 	}
 	return &tx{session: s, store: st}, nil
@@ -64,13 +59,13 @@ func (t *tx) Commit(ctx context.Context) error {
 		t.end(true)
 		return nil
 	}
-	// A transaction that is still open did not happen, nor did one for which there was no room.
-	// Of any other failure the store's next reader knows more.
+	// A transaction that is still open did not happen, nor did one for which there was no room. Of
+	// any other failure the store's next reader knows more, and of most that come from afar.
 	t.broken = nil
 	_, rollback := t.exec(context.Background(), rollbackTx, 0)
 	open := rollback == nil
-	t.end(open)
-	if open || errors.Is(err, ErrFull) {
+	t.end(open && !t.d.remote)
+	if !t.d.remote && (open || errors.Is(err, ErrFull)) {
 		return fmt.Errorf("%w: %w", facts.ErrAborted, err)
 	}
 	return err

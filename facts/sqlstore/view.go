@@ -16,13 +16,8 @@ type view struct {
 
 // View implements facts.Store. It waits for a reader.
 func (st *Store) View(ctx context.Context) (facts.View, error) {
-	s, err := st.readers.take(ctx)
+	s, err := st.readers.enter(ctx, beginView)
 	if err != nil {
-		return nil, st.d.fail("view", err)
-	}
-	s.broken = nil
-	if _, err := s.exec(ctx, beginView, 0); err != nil {
-		st.readers.drop(s)
 		return nil, err
 	}
 	return &view{session: s, store: st}, nil

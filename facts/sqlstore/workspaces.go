@@ -26,7 +26,7 @@ var (
 		`SELECT lsn FROM workspaces WHERE workspace = ?`)
 	selectFences = query("load fences", 1,
 		`SELECT w.workspace, w.term, w.lsn FROM {keys} k CROSS JOIN workspaces w
-  WHERE w.workspace = k.k1`)
+  WHERE w.workspace = k.k1 {lock w}`)
 	advanceWorkspace = query("advance", 0,
 		`UPDATE workspaces SET lsn = lsn + 1 WHERE workspace = ? AND term = ? AND lsn = ?`)
 	raiseTerms = query("take over", 0, `UPDATE workspaces SET term = term + 1`)

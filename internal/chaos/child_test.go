@@ -25,7 +25,7 @@ const childEnv = "TIDEMARK_CHAOS_SERVER"
 
 // settings are what a server process is started with.
 type settings struct {
-	Facts  string `json:"facts"`  // path of the SQLite file
+	Facts  string `json:"facts"`  // name of the database
 	Secret string `json:"secret"` // of tokens, in hexadecimal
 	// Kill, where its place is opening, is sprung while the process starts.
 	Kill *blow `json:"kill,omitempty"`
@@ -61,7 +61,7 @@ func serveChild(text string) error {
 	if set.Kill != nil {
 		trap.arm(*set.Kill)
 	}
-	store, err := sqlstore.OpenSQLite(ctx, set.Facts, sqlstore.Options{
+	store, err := sqlstore.Open(ctx, set.Facts, sqlstore.Options{
 		OnStatement: func(_ context.Context, query string) { trap.statement(query) },
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"net/http"
-	"path/filepath"
 	"testing"
 
 	"github.com/tidemark-im/tidemark/httpapi"
@@ -11,19 +10,25 @@ import (
 // A process that is killed while it makes a new database leaves one that the next process can
 // finish, wherever it was.
 func TestKilledWhileMakingTheDatabase(t *testing.T) {
-	s := launch(t, filepath.Join(t.TempDir(), "facts.db"), nil)
+	killedWhileMaking(t, func() store { return inFile(t) }, 5)
+}
+
+// killedWhileMaking kills a few processes, each over a new database.
+func killedWhileMaking(t *testing.T, fresh func() store, times int) {
+	t.Helper()
+	s := launch(t, fresh(), nil)
 	statements := s.opened
 	s.kill()
-	step := statements / 5
+	step := statements / times
 	if soaking() {
 		step = 1
 	}
 	for n := 1; n <= statements; n += step {
-		path := filepath.Join(t.TempDir(), "facts.db")
-		if s := launch(t, path, &blow{Place: opening, After: n}); s != nil {
+		in := fresh()
+		if s := launch(t, in, &blow{Place: opening, After: n}); s != nil {
 			t.Fatalf("statement %d of %d was never reached", n, statements)
 		}
-		s := launch(t, path, nil)
+		s := launch(t, in, nil)
 		w := dial(s)
 		admin := token(t, "w", "the-admin", httpapi.RoleAdmin)
 		for _, put := range []struct{ path, body string }{
@@ -40,7 +45,7 @@ func TestKilledWhileMakingTheDatabase(t *testing.T) {
 		}
 		w.close()
 		s.kill()
-		checkFile(t, path)
+		in.check(t)
 	}
 	t.Logf("a new database takes %d statements; killed before every %d.", statements, step)
 }
@@ -48,7 +53,7 @@ func TestKilledWhileMakingTheDatabase(t *testing.T) {
 // A rewind and a trim take several commits. Each leaves a correct state behind, and the operation
 // that was never answered is finished when it is sent again.
 func TestKilledBetweenTheCommitsOfOneOperation(t *testing.T) {
-	s := newSiege(t, uint64(number(t, seedEnv, 1)))
+	s := newSiege(t, inFile(t), uint64(number(t, seedEnv, 1)))
 	s.start(nil)
 	s.found()
 	s.watch()
@@ -87,7 +92,7 @@ func TestKilledBetweenTheCommitsOfOneOperation(t *testing.T) {
 			s.watch()
 			s.judge(restarted)
 		}
-		durables := readDurable(t, s.path)
+		durables := readDurable(t, s.store)
 		if _, done := durables[c.world.name].receipts[a.OpID]; done {
 			s.fail(restarted, string(k)+" was complete after two of its commits")
 		}

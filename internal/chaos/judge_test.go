@@ -67,7 +67,7 @@ func (s *siege) judge(when string) map[string]*durable {
 	s.t.Helper()
 	var durables map[string]*durable
 	for range tries {
-		durables = readDurable(s.t, s.path)
+		durables = readDurable(s.t, s.store)
 		if s.checkServed(when, durables) {
 			s.checkLog(when, durables)
 			return durables
@@ -189,7 +189,7 @@ func (s *siege) checkLists(when string, w *world, d *durable) {
 			&body)
 		got = append(got, body.Messages...)
 		if diff := cmp.Diff(want, got); diff != "" {
-			fresh := readDurable(s.t, s.path)[w.name]
+			fresh := readDurable(s.t, s.store)[w.name]
 			if fresh.lsn == d.lsn {
 				s.fail(when, fmt.Sprintf("messages of %s in %s:\n%s", scope.id, w.name, diff))
 			}

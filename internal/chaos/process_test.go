@@ -36,11 +36,11 @@ type server struct {
 	once   sync.Once
 }
 
-// launch starts a process on a file and waits until it listens. With a blow it may be dead
+// launch starts a process on a database and waits until it listens. With a blow it may be dead
 // instead: then the server is nil.
-func launch(t *testing.T, path string, kill *blow) *server {
+func launch(t *testing.T, in store, kill *blow) *server {
 	t.Helper()
-	set, err := json.Marshal(settings{Facts: path, Secret: hex.EncodeToString(secret), Kill: kill})
+	set, err := json.Marshal(settings{Facts: in.facts, Secret: hex.EncodeToString(secret), Kill: kill})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +93,10 @@ func build(t *testing.T) string {
 }
 
 // launcher starts the shipped program. It says in its log where it serves, and takes no orders.
-func launcher(binary string) func(*testing.T, string, *blow) *server {
-	return func(t *testing.T, path string, _ *blow) *server {
+func launcher(binary string) func(*testing.T, store, *blow) *server {
+	return func(t *testing.T, in store, _ *blow) *server {
 		t.Helper()
-		cmd := exec.Command(binary, "serve", "--facts", "sqlite:"+path,
+		cmd := exec.Command(binary, "serve", "--facts", in.facts,
 			"--listen", "127.0.0.1:0", "--admin-listen", "off",
 			"--http-member-rate", "1000000", "--http-member-burst", "1000000",
 			"--http-service-rate", "1000000", "--http-service-burst", "1000000")

@@ -75,14 +75,14 @@ func trials(t *testing.T) []trial {
 func TestReplayKilled(t *testing.T) {
 	for _, tr := range trials(t) {
 		t.Run(tr.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "facts.db")
-			s := launch(t, path, nil)
+			in := inFile(t)
+			s := launch(t, in, nil)
 			s.arm(t, blow{Place: committed, After: 12})
 			if _, alive := s.tell(t, order{Replay: tr.path}); alive {
 				t.Fatal("the replay took fewer commits than the kill needs")
 			}
 
-			s = launch(t, path, nil)
+			s = launch(t, in, nil)
 			loaded := reload(t, s, tr.path)
 			if loaded.Duplicates == 0 || loaded.Duplicates == loaded.Messages || !loaded.Changed {
 				t.Errorf("going on found %+v", loaded)
@@ -94,7 +94,7 @@ func TestReplayKilled(t *testing.T) {
 				t.Errorf("%d counts, their sum is %x and should be %s", len(before), sum, tr.sum)
 			}
 
-			s = launch(t, path, nil)
+			s = launch(t, in, nil)
 			compareLines(t, before, servedLines(t, s))
 			s.kill()
 			t.Logf("%d messages, %d of them before the first kill; %d counts", loaded.Messages,

@@ -6,15 +6,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
-
-	_ "modernc.org/sqlite" // the judge reads the file with its own statements
 )
 
-// durable is what a database file holds of one workspace, read with plain statements and none of
+// durable is what a database holds of one workspace, read with plain statements and none of
 // the product's code.
 type durable struct {
 	term, lsn uint64
@@ -74,24 +71,12 @@ type stateRow struct {
 	manual                    bool
 }
 
-// openFile opens a file that its server may have open.
-func openFile(t *testing.T, path string) *sql.DB {
+// readDurable reads a database that its server may have open, in one snapshot, and checks it.
+func readDurable(t *testing.T, in store) map[string]*durable {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+
-		"?mode=ro&_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
-	return db
-}
-
-// readDurable reads a file that its server may have open, in one snapshot, and checks it.
-func readDurable(t *testing.T, path string) map[string]*durable {
-	t.Helper()
-	db := openFile(t, path)
+	db := in.open(t)
 	defer db.Close()
-	tx, err := db.BeginTx(t.Context(), nil)
+	tx, err := db.BeginTx(t.Context(), in.snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +90,7 @@ func readDurable(t *testing.T, path string) map[string]*durable {
 	r.memberships()
 	r.rest()
 	if r.err != nil {
-		t.Fatalf("read %s: %v", path, r.err)
+		t.Fatalf("read %s: %v", in.facts, r.err)
 	}
 	return all
 }
@@ -247,18 +232,6 @@ func (r *reader) rest() {
 	r.each("SELECT workspace, op_id, result FROM operations", func() {
 		r.of(ws << 32).receipts[op] = result
 	}, &ws, &op, &result)
-}
-
-// checkFile has SQLite look at every page of a file.
-func checkFile(t *testing.T, path string) {
-	t.Helper()
-	db := openFile(t, path)
-	defer db.Close()
-	var verdict string
-	err := db.QueryRowContext(t.Context(), "PRAGMA integrity_check(1)").Scan(&verdict)
-	if err != nil || verdict != "ok" {
-		t.Fatalf("the file is damaged: %s %v", verdict, err)
-	}
 }
 
 // scope finds a scope by its id; nil for none.

@@ -203,7 +203,7 @@ func (s *siege) catchUp(w *watcher, served map[string]board, lsn uint64) bool {
 		if diff == "" {
 			return true
 		}
-		if readDurable(s.t, s.path)[w.world.name].lsn != lsn {
+		if readDurable(s.t, s.store)[w.world.name].lsn != lsn {
 			return false
 		}
 		select {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -88,13 +89,16 @@ func (t *trap) reach(at place) {
 	}()
 }
 
+// beginnings are what a writing transaction begins with, on each kind of database.
+var beginnings = []string{"BEGIN IMMEDIATE", "BEGIN ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"}
+
 // statement is told of every SQL statement before it runs.
 func (t *trap) statement(query string) {
 	t.statements.Add(1)
 	t.reach(opening)
 	query = strings.TrimSpace(query)
 	switch verb, _, _ := strings.Cut(query, " "); {
-	case query == "BEGIN IMMEDIATE":
+	case slices.Contains(beginnings, query):
 		t.reach(beginning)
 	case query == "COMMIT":
 		t.reach(committing)

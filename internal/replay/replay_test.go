@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	tidemark "github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/internal/dbtest"
 	"github.com/tidemark-im/tidemark/internal/replay"
 	"github.com/tidemark-im/tidemark/internal/trace"
 )
@@ -46,7 +47,12 @@ func open(t *testing.T, path string) *trace.Reader {
 
 func engine(t *testing.T, path string) *tidemark.Engine {
 	t.Helper()
-	e, err := tidemark.Open(t.Context(), tidemark.Options{Facts: "sqlite:" + path})
+	return engineOn(t, "sqlite:"+path)
+}
+
+func engineOn(t *testing.T, facts string) *tidemark.Engine {
+	t.Helper()
+	e, err := tidemark.Open(t.Context(), tidemark.Options{Facts: facts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,31 +117,45 @@ func TestOracleAgreesWithGolden(t *testing.T) {
 func TestReplay(t *testing.T) {
 	for name, path := range traces(t) {
 		t.Run(name, func(t *testing.T) {
-			wantTotals, wantLines := judge(t, open(t, path)).totals()
-			file := filepath.Join(t.TempDir(), "facts.db")
-			e := engine(t, file)
-			w := workspace(t, e)
-			for round := range 2 {
-				loaded, err := replay.Load(t.Context(), w, open(t, path), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := replay.Loaded{Messages: int(wantTotals.Messages), Changed: round == 0}
-				if round == 1 {
-					want.Duplicates = want.Messages
-				}
-				if diff := cmp.Diff(want, loaded); diff != "" {
-					t.Errorf("round %d: %s", round, diff)
-				}
-				compare(t, w, wantTotals, wantLines)
-			}
-			shut(t, e)
-			e = engine(t, file)
-			compare(t, e.Workspace("trace"), wantTotals, wantLines)
-			shut(t, e)
-			compareRecorded(t, path, wantLines)
+			replayTwice(t, path, "sqlite:"+filepath.Join(t.TempDir(), "facts.db"))
 		})
 	}
+}
+
+// A replay on a server leaves the same counts as in a file. Traces that were recorded are for the
+// soak or for a run of their own.
+func TestReplayOnServers(t *testing.T) {
+	for _, k := range dbtest.Kinds {
+		for name, path := range traces(t) {
+			t.Run(k.Name+"/"+name, func(t *testing.T) { replayTwice(t, path, k.New(t).Facts) })
+		}
+	}
+}
+
+func replayTwice(t *testing.T, path, facts string) {
+	t.Helper()
+	wantTotals, wantLines := judge(t, open(t, path)).totals()
+	e := engineOn(t, facts)
+	w := workspace(t, e)
+	for round := range 2 {
+		loaded, err := replay.Load(t.Context(), w, open(t, path), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := replay.Loaded{Messages: int(wantTotals.Messages), Changed: round == 0}
+		if round == 1 {
+			want.Duplicates = want.Messages
+		}
+		if diff := cmp.Diff(want, loaded); diff != "" {
+			t.Errorf("round %d: %s", round, diff)
+		}
+		compare(t, w, wantTotals, wantLines)
+	}
+	shut(t, e)
+	e = engineOn(t, facts)
+	compare(t, e.Workspace("trace"), wantTotals, wantLines)
+	shut(t, e)
+	compareRecorded(t, path, wantLines)
 }
 
 func compare(t *testing.T, w *tidemark.Workspace, totals replay.Totals, lines string) {
