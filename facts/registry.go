@@ -60,9 +60,11 @@ type Claim struct {
 	Term uint64
 }
 
-// OwnedRow is a workspace with its owner, empty for none. An owner need not have a lease.
+// OwnedRow is a workspace with its owner, a node, empty for none. An owner need not have a lease.
 type OwnedRow struct {
-	WorkspaceRow
+	Key   WorkspaceKey
+	ID    readstate.WorkspaceID
+	Term  uint64
 	Owner string
 }
 

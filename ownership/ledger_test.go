@@ -29,9 +29,9 @@ type entry struct {
 func newLedger(workspaces int) *ledger {
 	l := &ledger{nodes: map[string]*entry{}}
 	for i := range workspaces {
-		l.spaces = append(l.spaces, &facts.OwnedRow{WorkspaceRow: facts.WorkspaceRow{
+		l.spaces = append(l.spaces, &facts.OwnedRow{
 			Key: facts.WorkspaceKey(i + 1), ID: readstate.WorkspaceID(fmt.Sprint("w", i)), Term: 1,
-		}})
+		})
 	}
 	return l
 }
@@ -92,7 +92,7 @@ func (l *ledger) Claim(
 		if owner := l.nodes[w.Owner]; owner == nil || w.Owner == n.Node || owner.until <= l.now {
 			w.Owner = n.Node
 			w.Term++
-			out = append(out, w.WorkspaceRow)
+			out = append(out, facts.WorkspaceRow{Key: w.Key, ID: w.ID, Term: w.Term})
 		}
 	})
 	return out, nil

@@ -21,6 +21,8 @@ type dialect struct {
 	// lock makes a query that reads rows of the named alias hold them until its transaction ends,
 	// where somebody else may write meanwhile.
 	lock func(alias string) string
+	// now is the time by the database's clock, in milliseconds since 1970.
+	now string
 	// texts are the statements that this database needs in other words, by name.
 	texts map[string]string
 	// spell turns a text with ? and CROSS JOIN into the database's own.

@@ -23,6 +23,7 @@ var mysqlDialect = &dialect{
 	keys:       mysqlKeys,
 	index:      func(name string) string { return "FORCE INDEX (" + name + ")" },
 	lock:       func(string) string { return "FOR UPDATE" },
+	now:        "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
 	texts:      mysqlTexts,
 	spell:      mysqlSpell,
 	insert:     mysqlInsert,

@@ -24,6 +24,7 @@ var postgresDialect = &dialect{
 	keys:       postgresKeys,
 	index:      func(string) string { return "" }, // see postgresPlans
 	lock:       func(alias string) string { return "FOR UPDATE OF " + alias },
+	now:        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 	texts:      postgresTexts,
 	spell:      postgresSpell,
 	insert:     postgresInsert,

@@ -23,6 +23,7 @@ var sqliteDialect = &dialect{
 	keys:       sqliteKeys,
 	index:      func(name string) string { return "INDEXED BY " + name },
 	lock:       func(string) string { return "" },
+	now:        "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 	spell:      func(text string) string { return text },
 	insert:     sqliteInsert,
 	update:     sqliteUpdate,

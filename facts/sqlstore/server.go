@@ -62,7 +62,8 @@ func (sv *server) open(ctx context.Context, o Options) (*Store, error) {
 	}
 	return &Store{
 		d: sv.d, writer: own, owner: nothing{},
-		readers: newPool(sv.handle(roleReading, o.OnStatement), sv.d, n, false),
+		readers:   newPool(sv.handle(roleReading, o.OnStatement), sv.d, n, false),
+		registrar: newPool(sv.handle(roleWriting, o.OnStatement), sv.d, 1, true),
 	}, nil
 }
 

@@ -36,3 +36,15 @@ func TestServerOutbox(t *testing.T) {
 		})
 	}
 }
+
+func TestServerRegistry(t *testing.T) {
+	for _, k := range dbtest.Kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			open := dbtest.Reused(t, k, openServer)
+			factstest.TestRegistry(t, func(t *testing.T) (facts.Store, facts.Registry) {
+				st := open(t)
+				return st, st.Registry()
+			})
+		})
+	}
+}

@@ -26,9 +26,12 @@ func register(st *statement) *statement {
 }
 
 // Marks in the text of a query: the relation of the keys asked for, with the columns k1, k2 and
-// so on, the index to use where a database would choose another, and the rows to hold where others
-// write meanwhile.
-const keysMark = "{keys}"
+// so on, the database's present, the index to use where a database would choose another, and the
+// rows to hold where others write meanwhile.
+const (
+	keysMark = "{keys}"
+	nowMark  = "{now}"
+)
 
 var (
 	indexMark = regexp.MustCompile(`\{index (\w+)\}`)
@@ -49,6 +52,7 @@ func query(name string, width int, text string) *statement {
 		if width > 0 {
 			text = strings.Replace(text, keysMark, d.keys(n, st.keys), 1)
 		}
+		text = strings.ReplaceAll(text, nowMark, d.now)
 		text = indexMark.ReplaceAllStringFunc(text, func(mark string) string {
 			return d.index(indexMark.FindStringSubmatch(mark)[1])
 		})

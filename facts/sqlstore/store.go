@@ -37,7 +37,10 @@ type Store struct {
 	d       *dialect
 	writer  *pool
 	readers *pool
-	owner   io.Closer
+	// registrar is for the registry of nodes, which waits for no group that is being committed; nil
+	// where there is one writer at a time in any case.
+	registrar *pool
+	owner     io.Closer
 
 	once     sync.Once
 	closeErr error
@@ -81,6 +84,9 @@ func (st *Store) Fences(
 func (st *Store) Close() error {
 	st.once.Do(func() {
 		err := errors.Join(st.readers.close(), st.writer.close())
+		if st.registrar != nil {
+			err = errors.Join(err, st.registrar.close())
+		}
 		if err = errors.Join(err, st.owner.Close()); err != nil {
 			st.closeErr = st.d.fail("close", err)
 		}

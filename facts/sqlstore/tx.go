@@ -24,7 +24,7 @@ func frame(name string, text func(d *dialect) string) *statement {
 // end.
 type tx struct {
 	*session
-	store *Store
+	from *pool
 }
 
 // Begin implements facts.Store. It waits for the transaction before it to end.
@@ -37,11 +37,15 @@ func (st *Store) Begin(ctx context.Context) (facts.Tx, error) {
 }
 
 func (st *Store) begin(ctx context.Context) (*tx, error) {
-	s, err := st.writer.enter(ctx, beginTx)
+	return beginOn(ctx, st.writer)
+}
+
+func beginOn(ctx context.Context, from *pool) (*tx, error) {
+	s, err := from.enter(ctx, beginTx)
 	if err != nil {
 		return nil, err
 	}
-	return &tx{session: s, store: st}, nil
+	return &tx{session: s, from: from}, nil
 }
 
 // Commit implements facts.Tx. A context that has ended by now commits nothing; from here on it
@@ -92,9 +96,9 @@ func (t *tx) end(well bool) {
 	s := t.session
 	t.session = over(s.d)
 	if well {
-		t.store.writer.give(s)
+		t.from.give(s)
 	} else {
-		t.store.writer.drop(s)
+		t.from.drop(s)
 	}
 }
 
