@@ -44,7 +44,9 @@ func (e *Engine) Effects(
 	defer e.effects.mu.Unlock()
 	e.effects.told = committed
 	for _, w := range all {
-		e.effects.own(w.Key, w.Term)
+		if e.Serves(w.ID) == nil {
+			e.effects.own(w.Key, w.Term)
+		}
 	}
 	return Effects{Store: store, Terms: e.effects.term, Applied: e.runtime.Applied}, nil
 }
@@ -55,6 +57,15 @@ func (f *effects) own(w facts.WorkspaceKey, term uint64) {
 		f.terms = map[facts.WorkspaceKey]uint64{}
 	}
 	f.terms[w] = max(f.terms[w], term)
+}
+
+// disown forgets a term, unless there is a higher one by now.
+func (f *effects) disown(w facts.WorkspaceKey, term uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.terms[w] <= term {
+		delete(f.terms, w)
+	}
 }
 
 func (f *effects) term(w facts.WorkspaceKey) (uint64, bool) {

@@ -25,6 +25,8 @@ type Options struct {
 	Facts string
 	// Snapshots is for a program that keeps its own facts, and tells the engine of them.
 	Snapshots *Snapshots
+	// Shared is set where other processes use the store of Facts, too; nil where this one owns it.
+	Shared *Shared
 	// Log takes the engine's log; nil discards it.
 	Log *slog.Logger
 	// Now is the clock: acceptance times, expiry and the end of notification levels. Nil is
@@ -52,6 +54,7 @@ type Engine struct {
 	feeds   *feeds
 	intake  *intake.Intake // in snapshot mode
 	effects effects
+	owned   owned // where the store is shared
 	log     *slog.Logger
 
 	keys sync.Map // readstate.WorkspaceID -> facts.WorkspaceKey
@@ -73,7 +76,9 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if opts.Snapshots != nil {
 		return openSnapshots(ctx, opts)
 	}
-	store, err := sqlstore.Open(ctx, opts.Facts, sqlstore.Options{OnStatement: opts.OnStatement})
+	store, err := sqlstore.Open(ctx, opts.Facts, sqlstore.Options{
+		OnStatement: opts.OnStatement, Shared: opts.Shared != nil,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", sqlstore.Shown(opts.Facts), err)
 	}
@@ -86,6 +91,9 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 
 // OpenStore is Open on a store that the caller has opened. The engine owns it from now on.
 func OpenStore(ctx context.Context, store facts.Store, opts Options) (*Engine, error) {
+	if opts.Shared != nil && opts.Shared.Serving == nil {
+		return nil, fmt.Errorf("%w: Shared needs Serving", facts.ErrInvalid)
+	}
 	opts = opts.withDefaults()
 	e := &Engine{opts: opts, store: store, feeds: newFeeds(), log: opts.Log}
 	rc := opts.Runtime
@@ -99,6 +107,9 @@ func OpenStore(ctx context.Context, store facts.Store, opts Options) (*Engine, e
 	lc := opts.Lane
 	lc.Store, lc.Apply, lc.Dropped = store, e.apply, e.dropped
 	lc.Now, lc.NewID, lc.Log = opts.Now, opts.NewID, opts.Log
+	if opts.Shared != nil {
+		lc.Shared, lc.Serving, lc.Released = true, opts.Shared.Serving, e.released
+	}
 	if e.lane, err = facts.NewLane(ctx, lc); err != nil {
 		runtime.Close()
 		return nil, fmt.Errorf("lane: %w", err)
@@ -206,7 +217,7 @@ func (e *Engine) finishErasures(ctx context.Context) error {
 		return err
 	}
 	for _, m := range half {
-		if err := e.lane.FinishErasure(ctx, m); err != nil {
+		if err := e.lane.FinishErasure(ctx, m); err != nil && !e.away(err) {
 			return err
 		}
 	}
@@ -215,10 +226,15 @@ func (e *Engine) finishErasures(ctx context.Context) error {
 
 func (e *Engine) forgetReceipts(ctx context.Context) error {
 	all, err := e.Workspaces(ctx)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return err
 	}
-	return e.lane.Forget(ctx, all[0].ID) // receipts of every workspace go together
+	for _, w := range all {
+		if e.Serves(w.ID) == nil {
+			return e.lane.Forget(ctx, w.ID) // receipts of every workspace go together
+		}
+	}
+	return nil
 }
 
 // Sweep removes every message that has expired by now, in all workspaces.
@@ -249,7 +265,8 @@ func (e *Engine) expiring(ctx context.Context) ([]readstate.WorkspaceID, error) 
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	defer func() { _ = view.Close() }() // read only: nothing to lose
-	return view.Expiring(ctx, e.opts.Now().UnixMilli())
+	due, err := view.Expiring(ctx, e.opts.Now().UnixMilli())
+	return e.ours(due), err
 }
 
 // Ping reports whether the facts store answers.

@@ -157,12 +157,12 @@ func (w *Workspace) readState(
 	ctx context.Context, res facts.ReadResult, m readstate.MemberID, s readstate.ScopeID,
 ) (ReadState, error) {
 	out := ReadState{Outcome: res.Outcome, Head: res.Head, Stored: res.Row, LSN: res.LSN}
-	row, err := w.engine.runtime.Row(ctx, w.id, m, s)
+	row, err := w.Row(ctx, m, s)
 	switch {
 	case err == nil:
 		out.Known, out.Row, out.LSN = true, row, row.LSN
 		out.Head, out.Stored = row.Ranks.Head, row.Row
-	case errors.Is(err, unread.ErrNotServable), errors.Is(err, unread.ErrNoRow):
+	case errors.Is(err, unread.ErrNotServable), errors.Is(err, unread.ErrNoRow), w.engine.Serves(w.id) != nil:
 		// The fact is durable; its value is withheld until it can be shown.
 	default:
 		return ReadState{}, fmt.Errorf("read state of %q in %q: %w", m, s, err)
@@ -174,6 +174,9 @@ func (w *Workspace) readState(
 func (w *Workspace) Row(
 	ctx context.Context, m readstate.MemberID, s readstate.ScopeID,
 ) (unread.Row, error) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return unread.Row{}, err
+	}
 	return w.engine.runtime.Row(ctx, w.id, m, s)
 }
 
@@ -182,6 +185,9 @@ func (w *Workspace) Row(
 func (w *Workspace) Unread(
 	ctx context.Context, m readstate.MemberID, cursor string, limit int,
 ) (unread.RowPage, error) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return unread.RowPage{}, err
+	}
 	return w.engine.runtime.Rows(ctx, w.id, m, cursor, limit)
 }
 
@@ -190,16 +196,25 @@ func (w *Workspace) UnreadLines(
 	ctx context.Context, m readstate.MemberID, cursor string, limit int,
 	read func(*unread.LinePage),
 ) (unread.State, error) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return unread.Unavailable, err
+	}
 	return w.engine.runtime.Lines(ctx, w.id, m, cursor, limit, read)
 }
 
 // Summary returns a member's totals.
 func (w *Workspace) Summary(ctx context.Context, m readstate.MemberID) (unread.Summary, error) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return unread.Summary{}, err
+	}
 	return w.engine.runtime.Summary(ctx, w.id, m)
 }
 
 // HasUnread answers the red dot at once, from what is loaded. State says how far it holds.
 func (w *Workspace) HasUnread(m readstate.MemberID) (bool, unread.State) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return false, unread.Unavailable
+	}
 	return w.engine.runtime.HasUnread(w.id, m)
 }
 
@@ -207,6 +222,9 @@ func (w *Workspace) HasUnread(m readstate.MemberID) (bool, unread.State) {
 func (w *Workspace) Totals(
 	ctx context.Context, m readstate.MemberID, by unread.Group,
 ) (map[string]readstate.Badge, error) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return nil, err
+	}
 	return w.engine.runtime.Totals(ctx, w.id, m, by)
 }
 
@@ -214,11 +232,17 @@ func (w *Workspace) Totals(
 func (w *Workspace) Changed(
 	ctx context.Context, m readstate.MemberID, since readstate.LSN,
 ) (unread.Changes, error) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return unread.Changes{}, err
+	}
 	return w.engine.runtime.Changed(ctx, w.id, m, since)
 }
 
 // Watch follows the unread state of members. Close the watch when done.
 func (w *Workspace) Watch(members ...readstate.MemberID) (*unread.Watch, error) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return nil, err
+	}
 	return w.engine.runtime.Watch(w.id, members)
 }
 
@@ -228,5 +252,8 @@ func (w *Workspace) Feed() *Feed { return w.engine.feeds.open(w.id) }
 // Visible reports from memory whether a member may see a scope now. Known is false where memory
 // cannot say, since the member is being loaded; Seen can.
 func (w *Workspace) Visible(m readstate.MemberID, s readstate.ScopeID) (visible, known bool) {
+	if err := w.engine.Serves(w.id); err != nil {
+		return false, false
+	}
 	return w.engine.runtime.Visible(w.id, m, s)
 }

@@ -57,6 +57,7 @@
 // # Duties of the caller
 //
 //  1. Ask [Keeper.Serving] before memory answers and before a group of operations begins.
-//  2. Carry out Adopt and Drop: after Drop returned nothing of the workspace is answered or written.
+//  2. Carry out Adopt and Release: after Release returned nothing of the workspace is answered or
+//     written.
 //  3. End the process when [Keeper.Run] returns ErrExpelled.
 package ownership

@@ -17,13 +17,14 @@ import (
 // owned is dropped, and nothing will be owned again: the process has to end.
 var ErrExpelled = errors.New("another process goes by the name of this node")
 
-// Engine is what serves and commits. Its methods are called from one goroutine.
+// Engine is what serves and commits. Its methods are called from one goroutine. They fail only when
+// the engine is closed.
 type Engine interface {
 	// Adopt begins to serve a workspace from its term and LSN on. Its memory begins empty.
-	Adopt(w facts.WorkspaceRow)
-	// Drop ends it: when it returns, nothing of the workspace is answered or written any more, and
+	Adopt(ctx context.Context, w facts.WorkspaceRow) error
+	// Release ends it: when it returns, nothing of the workspace is answered or written any more, and
 	// the commits under way have ended, whatever came of them.
-	Drop(id readstate.WorkspaceID)
+	Release(ctx context.Context, id readstate.WorkspaceID) error
 }
 
 // Options configures a keeper. Registry, Engine and Self.Node are required.
@@ -137,7 +138,7 @@ func (k *Keeper) Drain() { k.once.Do(func() { close(k.drain) }) }
 // ends (its error: the lease is left to end by itself), or the node was taken by another process
 // (ErrExpelled). When it returns, everything is dropped.
 func (k *Keeper) Run(ctx context.Context) error {
-	defer k.dropAll()
+	defer k.dropAll(ctx)
 	defer k.lease.end()
 	for {
 		err := k.turn(ctx)
@@ -175,15 +176,18 @@ func (k *Keeper) draining() bool {
 	}
 }
 
-func (k *Keeper) dropAll() {
+func (k *Keeper) dropAll(ctx context.Context) {
 	for w := range k.held {
-		k.drop(w)
+		k.drop(ctx, w)
 	}
 }
 
-func (k *Keeper) drop(w readstate.WorkspaceID) {
-	k.opts.Engine.Drop(w)
+// drop is carried through, also when ctx has ended.
+func (k *Keeper) drop(ctx context.Context, w readstate.WorkspaceID) {
 	delete(k.held, w)
+	if err := k.opts.Engine.Release(context.WithoutCancel(ctx), w); err != nil {
+		k.opts.Log.Warn("a workspace was not released", "workspace", w, "error", err)
+	}
 }
 
 // turn renews the lease when that is due, looks around and does what follows from it.
@@ -203,7 +207,7 @@ func (k *Keeper) turn(ctx context.Context) error {
 	now := next(k.seat, &self, k.held, &s, k.opts.Moves)
 	for _, w := range now.lost {
 		k.opts.Log.Warn("a workspace is owned by somebody else now", "workspace", w)
-		k.drop(w)
+		k.drop(ctx, w)
 	}
 	// Only now: a lease that had ended was renewed, and others may have claimed meanwhile.
 	k.lease.renewed(k.sent, k.opts.TTL)
@@ -264,7 +268,7 @@ func (k *Keeper) release(ctx context.Context, rows []facts.OwnedRow) error {
 	for i := range rows {
 		claims[i] = facts.Claim{Key: rows[i].Key, Term: rows[i].Term}
 		if _, held := k.held[rows[i].ID]; held {
-			k.drop(rows[i].ID)
+			k.drop(ctx, rows[i].ID)
 		}
 	}
 	// If the answer is lost they are found to be owned by this node and held by nobody: either
@@ -281,8 +285,10 @@ func (k *Keeper) claim(ctx context.Context, claims []facts.Claim) error {
 		return k.refused("claim", err)
 	}
 	for _, row := range rows {
+		if err := k.opts.Engine.Adopt(ctx, row); err != nil {
+			return fmt.Errorf("adopt: %w", err) // it is this node's, and held by nobody
+		}
 		k.held[row.ID] = row.Term
-		k.opts.Engine.Adopt(row)
 	}
 	return nil
 }

@@ -72,16 +72,18 @@ type server struct {
 	ended  chan error
 }
 
-func (s *server) Adopt(w facts.WorkspaceRow) {
+func (s *server) Adopt(_ context.Context, w facts.WorkspaceRow) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serves[w.ID] = w.Term
+	return nil
 }
 
-func (s *server) Drop(w readstate.WorkspaceID) {
+func (s *server) Release(_ context.Context, w readstate.WorkspaceID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.serves, w)
+	return nil
 }
 
 func (s *server) has() []readstate.WorkspaceID {

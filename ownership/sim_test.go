@@ -27,8 +27,16 @@ type process struct {
 	ends   bool          // it drains
 }
 
-func (p *process) Adopt(w facts.WorkspaceRow)           { p.serves[w.ID] = w.Term }
-func (p *process) Drop(w readstate.WorkspaceID)         { delete(p.serves, w) }
+func (p *process) Adopt(_ context.Context, w facts.WorkspaceRow) error {
+	p.serves[w.ID] = w.Term
+	return nil
+}
+
+func (p *process) Release(_ context.Context, w readstate.WorkspaceID) error {
+	delete(p.serves, w)
+	return nil
+}
+
 func (p *process) After(time.Duration) <-chan time.Time { panic("the simulation turns keepers itself") }
 
 func (p *process) Now() time.Time {
