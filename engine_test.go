@@ -38,7 +38,7 @@ func TestOneOwnerAtATime(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, name := range []string{"", "sqlite:", "postgres://x", "facts.db"} {
+	for _, name := range []string{"", "sqlite:", "postgres://x", "oracle://x/y", "facts.db"} {
 		if _, err := tidemark.Open(t.Context(), tidemark.Options{Facts: name}); !errors.Is(err, facts.ErrInvalid) {
 			t.Errorf("facts %q: %v", name, err)
 		}

@@ -21,7 +21,20 @@ type lanePart struct {
 
 // TestLane is what a lane over a store has to do when things go wrong, on the store that open
 // returns.
-func TestLane(t *testing.T, open Opener) {
+func TestLane(t *testing.T, open Opener) { testLane(t, open, 1, 0, 1) }
+
+// TestFarLane is TestLane for a kind of store where every statement is a journey, one of a number of
+// kinds. But in the soak they share the work: every part runs on one of them. Of the ways in which a
+// commit can end under two operations, each pair of operations meets one then.
+func TestFarLane(t *testing.T, open Opener, kind, kinds int) {
+	share := farShare()
+	if share == 1 {
+		kind, kinds = 0, 1
+	}
+	testLane(t, open, share, kind, kinds)
+}
+
+func testLane(t *testing.T, open Opener, share, kind, kinds int) {
 	parts := []lanePart{
 		{"DuplicatesInsideAGroup", testDuplicatesInsideAGroup},
 		{"DuplicatesAcrossGroups", testDuplicatesAcrossGroups},
@@ -48,16 +61,19 @@ func TestLane(t *testing.T, open Opener) {
 		{"EmptyPayload", testEmptyPayload},
 		{"UnderFire", testUnderFire},
 	}
-	for _, p := range slices.Concat(
+	for i, p := range slices.Concat(
 		parts, groupParts, ruleParts, eventParts, toldParts, workParts, taskLaneParts,
 		activityParts, sessionParts,
 	) {
+		if i%kinds != kind {
+			continue
+		}
 		t.Run(p.name, func(t *testing.T) {
 			f := &faulty{Store: open(t)}
 			p.run(t, newRig(t, f, facts.LaneConfig{}), f)
 		})
 	}
-	t.Run("OnACommit", func(t *testing.T) { testOnACommit(t, open) })
+	t.Run("OnACommit", func(t *testing.T) { testOnACommit(t, open, share) })
 	t.Run("Handover", func(t *testing.T) { testHandover(t, open) })
 	t.Run("ReleaseUnderFire", func(t *testing.T) { testReleaseUnderFire(t, open) })
 	t.Run("NothingWithoutALease", func(t *testing.T) { testNothingWithoutALease(t, open) })

@@ -1,6 +1,7 @@
 package factstest
 
 import (
+	"os"
 	"reflect"
 	"testing"
 
@@ -19,7 +20,21 @@ type storePart struct {
 
 // TestStore is what every facts.Store has to pass. open returns a new empty store; the suite
 // closes it.
-func TestStore(t *testing.T, open func(t *testing.T) facts.Store) {
+func TestStore(t *testing.T, open func(t *testing.T) facts.Store) { testStore(t, open, 1) }
+
+// TestFarStore is TestStore for a store where every statement is a journey. What is repeated with
+// other random content is repeated a quarter as often, but in the soak.
+func TestFarStore(t *testing.T, open func(t *testing.T) facts.Store) { testStore(t, open, farShare()) }
+
+// farShare is what part of the usual repetitions is left out for far stores.
+func farShare() int {
+	if os.Getenv("TIDEMARK_SOAK") != "" {
+		return 1
+	}
+	return 4
+}
+
+func testStore(t *testing.T, open func(t *testing.T) facts.Store, share int) {
 	parts := []storePart{
 		{"Workspaces", testWorkspaces},
 		{"Members", testMembers},
@@ -58,7 +73,9 @@ func TestStore(t *testing.T, open func(t *testing.T) facts.Store) {
 	}
 	for _, p := range append(parts, taskParts...) {
 		t.Run(p.name, func(t *testing.T) {
-			p.run(t, newWorld(t, open(t)))
+			w := newWorld(t, open(t))
+			w.share = share
+			p.run(t, w)
 		})
 	}
 }
@@ -71,7 +88,11 @@ type world struct {
 	key   facts.WorkspaceKey
 	fence facts.Fence
 	last  uint32 // highest local number given out
+	share int    // one of so many repetitions is made
 }
+
+// turns returns how many of n repetitions are made.
+func (w *world) turns(n int) int { return (n + w.share - 1) / w.share }
 
 const (
 	homeKey      facts.WorkspaceKey = 7

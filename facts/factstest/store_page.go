@@ -242,7 +242,7 @@ func testPageOnly(_ *testing.T, w *world) {
 		all = append(all, key)
 	}
 	slices.Sort(all)
-	for range 10 {
+	for range w.turns(10) {
 		var only []readstate.ScopeKey
 		for _, key := range all {
 			if hh.rng.IntN(4) == 0 {
@@ -267,7 +267,7 @@ func sorted(p readstate.Page) readstate.Page {
 }
 
 func testPageRandom(_ *testing.T, w *world) {
-	for seed := range uint64(4) {
+	for seed := range uint64(w.turns(4)) {
 		w.last += 1000
 		hh := newHousehold(w, 100+seed, 15)
 		for range 3 {

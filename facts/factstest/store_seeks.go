@@ -56,11 +56,11 @@ func testSeeks(_ *testing.T, w *world) {
 	for _, t := range []readstate.ScopeType{
 		readstate.Channel, readstate.DM, readstate.Thread, readstate.Task, readstate.Session,
 	} {
-		for seed := range uint64(2) {
+		for seed := range uint64(w.turns(2)) {
 			rng := rand.New(rand.NewPCG(seed, uint64(t)))
 			members := []readstate.MemberKey{w.member(), w.member(), w.member(), w.member()}
 			h := newHistory(w, rng, t, members...)
-			for range 4 {
+			for range w.turns(4) {
 				h.live(40)
 				h.check()
 			}

@@ -29,8 +29,8 @@ SET enable_hashjoin = off; SET enable_mergejoin = off;`
 
 func parsePostgres(name string, o Options) (*server, error) {
 	cfg, err := pgx.ParseConfig(name)
-	if err != nil {
-		// Its text holds the name.
+	if err != nil || cfg.Host == "" || cfg.Database == "" {
+		// The error's text holds the name.
 		return nil, errors.New("want postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 	}
 	schema := defaultSchema

@@ -94,6 +94,17 @@ func TestSameSchema(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-sqlite +%s:\n%s", k.Name, diff)
 			}
+			var key string
+			err := db.DB.QueryRowContext(t.Context(), `SELECT count(*) FROM
+  information_schema.key_column_usage k JOIN information_schema.table_constraints c
+  USING (table_schema, table_name, constraint_name)
+  WHERE table_schema = `+schema+` AND table_name = 'member_scope_unread_runtime_snapshots'
+    AND c.constraint_type = 'PRIMARY KEY' AND (k.ordinal_position = 1 AND k.column_name = 'workspace_id'
+    OR k.ordinal_position = 2 AND k.column_name = 'member_id'
+    OR k.ordinal_position = 3 AND k.column_name = 'scope_id')`).Scan(&key)
+			if err != nil || key != "3" {
+				t.Errorf("%s columns of the snapshot rows' key are where they should be: %v", key, err)
+			}
 		})
 	}
 }

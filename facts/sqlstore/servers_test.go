@@ -23,7 +23,7 @@ func TestServerStore(t *testing.T) {
 	for _, k := range dbtest.Kinds {
 		t.Run(k.Name, func(t *testing.T) {
 			open := dbtest.Reused(t, k, openServer)
-			factstest.TestStore(t, func(t *testing.T) facts.Store { return open(t) })
+			factstest.TestFarStore(t, func(t *testing.T) facts.Store { return open(t) })
 		})
 	}
 }
