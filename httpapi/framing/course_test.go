@@ -271,6 +271,23 @@ func TestBesideTheListener(t *testing.T) {
 	ask("Content-Length: 2\r\nTidemark-Framing: 00000000000000000000000000000000\r\n", 400, "not certain")
 }
 
+// What net/http shows of a request is enough where frames say how long its body is.
+func TestWhatIsParsed(t *testing.T) {
+	g := newGate(t)
+	for want, lengths := range map[string][]string{
+		"": {"2"}, "missing": nil, "more than one": {"2", "2"}, "decimal": {"02"}, "above 1024 bytes": {"1025"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "/boxes/a/letters", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ProtoMajor, r.Header["Content-Length"] = 2, lengths
+		if err := g.Check(r); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", lengths, err)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	for _, c := range []framing.Config{
 		{Routes: []string{"/x"}}, {Routes: []string{"POST x"}}, {Routes: []string{" /x"}}, {Routes: []string{"POST /{x"}},
