@@ -55,6 +55,40 @@ func BenchmarkRequests(b *testing.B) {
 	}
 }
 
+// forever is a connection on which one request comes again and again, a packet each.
+type forever struct {
+	script
+	request []byte
+}
+
+func (f *forever) Read(p []byte) (int, error) { return copy(p, f.request), nil }
+
+// BenchmarkHeads is what the gate itself does for a request, without a network or net/http.
+func BenchmarkHeads(b *testing.B) {
+	fields := "Host: x\r\nUser-Agent: a browser of some length, as they all are; and more of it\r\n" +
+		"Accept: */*\r\nAccept-Encoding: gzip, deflate, br\r\nOrigin: https://example.com\r\n" +
+		"Authorization: Bearer " + strings.Repeat("x", 200) + "\r\nContent-Length: 5\r\n\r\nhello"
+	for name, line := range map[string]string{
+		"get": "GET /boxes/a", "post": "POST /elsewhere", "escaped": "POST /els%65where", "letter": "POST /boxes/a/letters",
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := newGate(b).Listener(listenTo(&forever{request: []byte(line + " HTTP/1.1\r\n" + fields)}))
+			defer l.Close()
+			c, err := l.Accept()
+			if err != nil {
+				b.Fatal(err)
+			}
+			buffer := make([]byte, 4<<10)
+			b.ReportAllocs()
+			for b.Loop() {
+				if n, err := c.Read(buffer); n < len(line) || err != nil {
+					b.Fatal(n, err)
+				}
+			}
+		})
+	}
+}
+
 func startPlain(b *testing.B, h http.Handler) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

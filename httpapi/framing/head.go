@@ -70,7 +70,7 @@ func (c *conn) judge() {
 	if !line.clean || h.scan-h.last != len("\r\n") {
 		f.malformed = bareLF
 	}
-	if v := string(line.proto); v != "HTTP/1.1" && v != "HTTP/1.0" {
+	if string(line.proto) != "HTTP/1.1" && string(line.proto) != "HTTP/1.0" {
 		f.fail(badVersion)
 	}
 	c.ready = h.scan
@@ -88,9 +88,8 @@ func (c *conn) judge() {
 // read in another way is not followed.
 func (c *conn) follow(line requestLine, f *fields) {
 	c.stage = lost
-	method := string(line.method)
 	switch {
-	case f.malformed != "" || method == "CONNECT" || method == "PRI":
+	case f.malformed != "" || string(line.method) == "CONNECT" || string(line.method) == "PRI":
 	case f.encodings > 0:
 		if f.encodings == 1 && f.chunked && f.lengths == 0 && string(line.proto) == "HTTP/1.1" {
 			c.stage, c.body = inBody, body{chunked: true}

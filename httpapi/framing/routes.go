@@ -42,15 +42,17 @@ func parseRoute(prefix, text string) (route, error) {
 // guards tells whether requests of a method at an address are held to the rules. It reads paths
 // as the router of httpapi does: each segment is decoded by itself, and none is empty.
 func (g *Gate) guards(method string, at *url.URL) bool {
-	path := ""
 	for i := range g.routes {
-		if g.routes[i].method != method {
-			continue
+		if g.routes[i].method == method {
+			return g.guardsPath(method, at.EscapedPath())
 		}
-		if path == "" {
-			path = at.EscapedPath()
-		}
-		if g.routes[i].matches(path) {
+	}
+	return false
+}
+
+func (g *Gate) guardsPath(method, escaped string) bool {
+	for i := range g.routes {
+		if g.routes[i].method == method && g.routes[i].matches(escaped) {
 			return true
 		}
 	}
@@ -104,9 +106,19 @@ func parseLine(line []byte) requestLine {
 func (g *Gate) guardsLine(l requestLine) bool {
 	for i := range g.routes {
 		if g.routes[i].method == string(l.method) {
-			at, err := url.ParseRequestURI(string(l.target))
-			return err == nil && g.guards(string(l.method), at)
+			return g.guardsTarget(l)
 		}
 	}
 	return false
+}
+
+func (g *Gate) guardsTarget(l requestLine) bool {
+	method := string(l.method)
+	if len(l.target) > 0 && l.target[0] == '/' && bytes.IndexByte(l.target, '%') < 0 {
+		// Without an escape a path is what it looks like, or nothing that net/http would take.
+		path, _, _ := bytes.Cut(l.target, []byte("?"))
+		return g.guardsPath(method, string(path))
+	}
+	at, err := url.ParseRequestURI(string(l.target))
+	return err == nil && g.guards(method, at)
 }
