@@ -147,9 +147,12 @@ func TestSockets(t *testing.T) {
 	address := start(t, g, upgrades{h}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, _, err := websocket.Dial(ctx, "ws://"+address+"/socket", &websocket.DialOptions{CompressionMode: websocket.CompressionContextTakeover})
+	c, resp, err := websocket.Dial(ctx, "ws://"+address+"/socket", &websocket.DialOptions{CompressionMode: websocket.CompressionContextTakeover})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if resp.Body != nil {
+		defer resp.Body.Close()
 	}
 	defer c.CloseNow()
 	c.SetReadLimit(1 << 20)
@@ -179,8 +182,12 @@ func TestSockets(t *testing.T) {
 	early.say("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x81\x82\x00\x00\x00\x00hi")
 	r, err := http.ReadResponse(early.in, nil)
-	if err != nil || r.StatusCode != 101 {
-		t.Fatal(r, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != 101 {
+		t.Fatal(r.Status)
 	}
 	back := make([]byte, 4)
 	if _, err := io.ReadFull(early.in, back); err != nil || string(back) != "\x81\x02hi" {
