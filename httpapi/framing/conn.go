@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+	"time"
 )
 
 // stage is where on the course of a connection its reader stands; see the package comment.
@@ -33,9 +34,7 @@ type conn struct {
 	head        position
 	body        body
 
-	// upgrading is set while the answer to a request with an Upgrade is awaited, switched once it
-	// was that the connection speaks something else from now on.
-	upgrading, switched atomic.Bool
+	taken atomic.Bool // by a handler: what comes now is no request
 }
 
 // position is how far a head was read, as offsets in held.
@@ -122,7 +121,7 @@ func (c *conn) look() {
 	if c.sent < c.ready {
 		return
 	}
-	if c.stage != refused && c.switched.Load() {
+	if c.stage != refused && c.taken.Load() {
 		c.stage = lost
 	}
 	if c.stage == between {
@@ -146,25 +145,13 @@ func (c *conn) look() {
 	}
 }
 
-// Write implements net.Conn. It notices when the connection changes to another protocol.
-func (c *conn) Write(p []byte) (int, error) {
-	if c.upgrading.Load() {
-		c.answered(p)
-	}
-	return c.Conn.Write(p)
-}
-
-// answered looks at the beginning of the answer to a request with an Upgrade. net/http writes the
-// head of an answer at once, and nothing before it but interim answers.
-func (c *conn) answered(p []byte) {
-	const status = "HTTP/1.1 "
-	switch {
-	case bytes.HasPrefix(p, []byte(status+"101")):
-		c.switched.Store(true) // before the client can read it, and say more
-	case bytes.HasPrefix(p, []byte(status+"1")):
-		return
-	}
-	c.upgrading.Store(false)
+// SetDeadline implements net.Conn. net/http, which sets deadlines for reading and for writing apart,
+// calls it only to hand a connection over to a handler: to one that speaks another protocol, or that
+// sends a stream and does not care what comes. If it ever did otherwise, the connection would be of no
+// use to routes that are held to the rules, and of use to all others.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.taken.Store(true)
+	return c.Conn.SetDeadline(t)
 }
 
 // ReadFrom implements io.ReaderFrom, as the connection below does for files.

@@ -132,6 +132,14 @@ func (u upgrades) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
 			_ = rc.Flush()
 		}
+	case "/taken":
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+		_, _ = io.Copy(conn, io.LimitReader(conn, 100<<10))
 	case "/until":
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
@@ -214,6 +222,28 @@ func TestStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	left.Close() // start waits for the handler in the end
+}
+
+// A connection that a handler has taken over is its own, whatever comes.
+func TestTakenConnections(t *testing.T) {
+	g := newGate(t)
+	address := start(t, g, upgrades{&handler{gate: g}}, nil)
+	for _, text := range []string{
+		strings.Repeat("a line without an end ", 5000)[:100<<10], strings.Repeat(letter("2"), 2000)[:100<<10],
+		strings.Repeat("\n", 100<<10), strings.Repeat("X\n", 50<<10),
+	} {
+		c := dial(t, address)
+		c.say("GET /taken HTTP/1.1\r\nHost: x\r\n\r\n")
+		r, err := http.ReadResponse(c.in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.WriteString(c.Conn, text) }()
+		if back, err := io.ReadAll(r.Body); err != nil || string(back) != text {
+			t.Errorf("%d bytes came back, %v", len(back), err)
+		}
+		r.Body.Close()
+	}
 }
 
 // A connection that waits holds nothing of what came before.

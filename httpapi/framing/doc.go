@@ -21,13 +21,14 @@
 //	             |       |
 //	             |       +-> lost      chunks that do not read as they should
 //	             +-> refused           the refusal goes to net/http, nothing behind it does
-//	             +-> lost              a head that is not followed: upgraded, too long, ambiguous
+//	             +-> lost              a head that is not followed: too long, or ambiguous
 //
 // The request line goes on to net/http as it comes, so that the http.Server's own times for a
 // head count; the fields are held until the head is complete. A refusal is a request of the same
 // line whose mark carries the reason: net/http hands it to the handler in its turn, behind the
 // answers to whatever was asked before on this connection, and Check returns the reason. A lost
-// connection goes through as it is, and no head on it is marked any more.
+// connection goes through as it is, and no head on it is marked any more; so does one that a handler
+// took over, for a web socket or a stream of events.
 //
 // # Invariants
 //

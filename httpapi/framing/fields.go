@@ -13,9 +13,8 @@ type fields struct {
 	length    int64  // the last one in bytes; -1: none, or no plain decimal number
 	encodings int    // how many Transfer-Encoding there are
 	chunked   bool   // the last one is "chunked"
-	upgrade   bool
-	// kept are lines that decide who is asked and who may read the answer: the first Host, the
-	// first Origin.
+	// host and origin are the first lines of these names, which decide who is asked and who may read
+	// the answer.
 	host, origin []byte
 }
 
@@ -71,11 +70,11 @@ func (f *fields) add(line []byte) {
 	// Lengths come first, since names that are none of these are the common case.
 	switch len(name) {
 	case len("host"):
-		keep(&f.host, line, name, "host")
+		if isHost(value) { // net/http refuses others in its own way
+			keep(&f.host, line, name, "host")
+		}
 	case len("origin"):
 		keep(&f.origin, line, name, "origin")
-	case len("upgrade"):
-		f.upgrade = f.upgrade || isNamed(name, "upgrade")
 	case len("content-length"):
 		if isNamed(name, "content-length") {
 			f.addLength(value)
@@ -174,6 +173,17 @@ func isToken(name []byte) bool {
 		}
 	}
 	return len(name) > 0
+}
+
+// isHost tells the names, addresses and ports that hosts have from what net/http may not take for one.
+func isHost(value []byte) bool {
+	for _, c := range bytes.Trim(value, " \t") {
+		letter := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !letter && bytes.IndexByte([]byte("-._~%:[]"), c) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func isText(value []byte) bool {

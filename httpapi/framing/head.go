@@ -99,7 +99,6 @@ func (c *conn) follow(line requestLine, f *fields) {
 	case f.lengths == 1 && f.length >= 0:
 		c.stage, c.body = inBody, body{left: f.length}
 	}
-	c.upgrading.Store(c.stage == inBody && f.upgrade)
 }
 
 // mark puts the mark of a head that was found right behind its request line.
