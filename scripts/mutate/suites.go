@@ -53,7 +53,8 @@ var suites = []suite{
 		served,
 	}},
 	{"client", []stage{
-		{dir: "client", tests: "^Test(AnAnswerIsNewerThanTheList|AMergeReachesTheWindowsOfItsDestination)$"},
+		{dir: "client/readsync", tests: "."},
+		{dir: "client", tests: ".", flags: []string{"-test.skip", "^Test(SimulatedDevices|KilledAnywhere)$"}},
 		// TIDEMARK_SEEDS, in percent, makes it shorter.
 		{dir: "client", tests: "^TestSimulatedDevices$"},
 	}},
