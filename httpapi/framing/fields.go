@@ -20,12 +20,11 @@ type fields struct {
 
 // What makes a head malformed.
 const (
-	bareLF     = "a line of the head does not end with CRLF"
-	folded     = "a field of the head is folded"
-	noField    = "a line of the head is no field"
-	badName    = "the name of a field is malformed"
-	badValue   = "the value of a field has a control character"
-	badVersion = "the version is neither HTTP/1.1 nor HTTP/1.0"
+	bareLF   = "a line of the head does not end with CRLF"
+	folded   = "a field of the head is folded"
+	noField  = "a line of the head is no field"
+	badName  = "the name of a field is malformed"
+	badValue = "the value of a field has a control character"
 )
 
 // readFields reads the fields of a head, up to and without the empty line. Of what is malformed

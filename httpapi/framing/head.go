@@ -1,26 +1,29 @@
 package framing
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // readHead looks for the end of the present head, and judges it when it is there.
 func (c *conn) readHead() {
-	if c.findLine() && c.findEnd() {
-		c.judge()
+	if !c.findLine() {
+		if len(c.held) > c.gate.headBytes {
+			c.stage = lost // net/http has a bound of its own, and answers
+		}
 		return
 	}
-	if len(c.held) <= c.gate.headBytes {
-		return
-	}
-	// net/http has a bound of its own, and answers; on a route that is held to the rules this is
-	// another way of not saying where the request ends.
-	if c.head.fields > 0 && c.gate.guardsLine(parseLine(c.held[c.head.line:c.head.fields])) {
+	line := parseLine(c.held[c.head.line:c.head.fields])
+	switch {
+	case !line.known:
+		c.stage = lost // net/http refuses it, or calls it by a version of its own
+	case c.findEnd():
+		c.judge(line)
+	case len(c.held) <= c.gate.headBytes:
+	case c.gate.guardsLine(line):
+		// This is another way of not saying where the request ends.
 		f := readFields(c.held[c.head.fields:c.head.last])
 		c.refuse(&f, "the head is too long")
-		return
+	default:
+		c.stage = lost
 	}
-	c.stage = lost
 }
 
 // findLine finds the end of the request line. What there is of it is ready at once.
@@ -63,15 +66,11 @@ func (c *conn) findEnd() bool {
 }
 
 // judge decides about a complete head, which is everything before scan.
-func (c *conn) judge() {
+func (c *conn) judge(line requestLine) {
 	h := c.head
-	line := parseLine(c.held[h.line:h.fields])
 	f := readFields(c.held[h.fields:h.last])
 	if !line.clean || h.scan-h.last != len("\r\n") {
 		f.malformed = bareLF
-	}
-	if string(line.proto) != "HTTP/1.1" && string(line.proto) != "HTTP/1.0" {
-		f.fail(badVersion)
 	}
 	c.ready = h.scan
 	if c.gate.guardsLine(line) {
@@ -89,9 +88,9 @@ func (c *conn) judge() {
 func (c *conn) follow(line requestLine, f *fields) {
 	c.stage = lost
 	switch {
-	case f.malformed != "" || string(line.method) == "CONNECT" || string(line.method) == "PRI":
+	case f.malformed != "" || string(line.method) == "CONNECT":
 	case f.encodings > 0:
-		if f.encodings == 1 && f.chunked && f.lengths == 0 && string(line.proto) == "HTTP/1.1" {
+		if f.encodings == 1 && f.chunked && f.lengths == 0 && !line.old {
 			c.stage, c.body = inBody, body{chunked: true}
 		}
 	case f.lengths == 0:

@@ -88,17 +88,21 @@ func (s segment) matches(part string) bool {
 
 // requestLine is the first line of a head, as net/http takes it apart.
 type requestLine struct {
-	method, target, proto []byte
-	clean                 bool // it ends with CRLF
+	method, target []byte
+	known          bool // the version is HTTP/1.1 or HTTP/1.0
+	old            bool // it is the latter
+	clean          bool // the line ends with CRLF
 }
 
 func parseLine(line []byte) requestLine {
 	text, _ := bytes.CutSuffix(line, []byte("\n"))
 	text, clean := bytes.CutSuffix(text, []byte("\r"))
 	l := requestLine{clean: clean}
-	var rest []byte
+	var rest, version []byte
 	l.method, rest, _ = bytes.Cut(text, []byte(" "))
-	l.target, l.proto, _ = bytes.Cut(rest, []byte(" "))
+	l.target, version, _ = bytes.Cut(rest, []byte(" "))
+	l.old = string(version) == "HTTP/1.0"
+	l.known = l.old || string(version) == "HTTP/1.1"
 	return l
 }
 

@@ -165,6 +165,10 @@ func TestAddresses(t *testing.T) {
 		if want := map[bool]int{true: 400, false: 200}[held]; status != want {
 			t.Errorf("%s: %d %s, want %d", line, status, body, want)
 		}
+		// It is the length that is refused, and not the address.
+		c = dial(t, address)
+		c.say(line + "\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
+		c.answers(200, `"body"`)
 	}
 	// Nobody understands these, the gate included.
 	for _, line := range []string{
@@ -182,7 +186,7 @@ func TestAddresses(t *testing.T) {
 	}
 	c := dial(t, address)
 	c.say("POST /boxes/a/letters HTTP/1.7\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
-	c.answers(400, "version")
+	c.answers(400, "not certain")
 	c = dial(t, address)
 	c.say("POST /boxes/a/letters HTTP/1.1\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 	c.answers(400, "CRLF")

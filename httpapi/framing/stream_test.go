@@ -112,6 +112,7 @@ func courses() map[string]string {
 		"nothing":         "",
 		"half a line":     "POST /boxes/a/let",
 		"half a head":     "POST /boxes/a/letters HTTP/1.1\r\nHost: x\r\nContent-Le",
+		"no line":         "POST /elsewhere HTTP/1.1\r\nHost: x\r\n\r\n1\r\na\r",
 		"half a body":     "POST /boxes/a/letters HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
 		"many":            letter("1") + "GET /x HTTP/1.1\r\nHost: x\r\n\r\n" + letter("2") + letter(strings.Repeat("x", maxBody)),
 		"blank lines":     letter("1") + "\r\n\r\n" + letter("2") + "\n" + letter("3"),

@@ -52,6 +52,7 @@ var suites = []suite{
 		{dir: "unread", tests: random},
 		served,
 	}},
+	{"framing", []stage{{dir: "httpapi/framing", tests: "."}}},
 	{"client", []stage{
 		{dir: "client/readsync", tests: "."},
 		{dir: "client", tests: ".", flags: []string{"-test.skip", "^Test(SimulatedDevices|KilledAnywhere)$"}},
