@@ -35,8 +35,9 @@ type Config struct {
 	// Prefix is where an embedder mounts the server, as in "/unread": it begins with a slash
 	// and does not end with one. The server takes it off by itself.
 	Prefix string
-	// Framed are routes, each as in "POST /api/v1/workspaces/{ws}/messages:batch", that take the
-	// length of a request in one form only; see Listener. Those of inboxes always do.
+	// Framed are routes, each as in "POST /api/v1/workspaces/{ws}/messages:batch" and below Prefix,
+	// that take the length of a request in one form only, and no more than MaxBody; see Listener.
+	// Those that write to inboxes always do.
 	Framed []string
 	// CORSOrigins are the origins whose pages may ask; "*" is any. None by default.
 	CORSOrigins []string
