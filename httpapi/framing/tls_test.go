@@ -84,7 +84,7 @@ func TestOverTLS(t *testing.T) {
 
 // HTTP/2 has frames for the end of a body; a length is asked for all the same, and must be true.
 //
-// covers: IN-116 IN-117 IN-120
+// covers: IN-116 IN-120
 func TestOverHTTP2(t *testing.T) {
 	g := newGate(t)
 	h := &handler{gate: g}
@@ -93,30 +93,6 @@ func TestOverHTTP2(t *testing.T) {
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	checkHTTP2(t, transport, "https://"+address)
-}
-
-// The same without TLS, where both sides know that they speak it.
-func TestOverHTTP2WithoutTLS(t *testing.T) {
-	g := newGate(t)
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &http.Server{Handler: &handler{gate: g}, Protocols: &protocols, ReadHeaderTimeout: patience}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.Serve(g.Listener(l)) }()
-	defer func() { s.Close(); <-ended }()
-	c := dial(t, l.Addr().String())
-	c.say("POST /boxes/a/letters HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}")
-	c.answers(400, "more than one")
-	var only http.Protocols
-	only.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: &only}
-	defer transport.CloseIdleConnections()
-	checkHTTP2(t, transport, "http://"+l.Addr().String())
 }
 
 func checkHTTP2(t *testing.T, transport *http.Transport, base string) {
