@@ -6,7 +6,7 @@
 //
 // Server is an http.Handler. A request passes, in this order, through
 //
-//	route -> CORS -> method -> authentication -> namespace -> role -> rate -> parameters -> body
+//	framing -> route -> CORS -> method -> authentication -> namespace -> role -> rate -> parameters -> body
 //	      -> handler -> engine -> answer, or a row of the error table
 //
 // so that nothing is read or changed before namespace and access are settled. Handlers are typed
@@ -25,7 +25,10 @@
 // # The caller's duties
 //
 // New is given an open engine and an authenticator. Serve it with read and idle timeouts, but
-// without a write timeout, which would end streams. To stop: Drain, then http.Server.Shutdown,
+// without a write timeout, which would end streams, on the listener that Server.Listener makes of
+// yours: routes that write to inboxes take the length of a request in one form only, which can be
+// told for certain only before net/http has read it. A proxy in front must send them a length, and
+// may frame its clients' requests anew. To stop: Drain, then http.Server.Shutdown,
 // then the engine. AdminHandler shows metrics and profiles and belongs on an address that only
 // operators reach.
 //

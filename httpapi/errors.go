@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-im/tidemark/facts"
+	"github.com/tidemark-im/tidemark/httpapi/framing"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/live/strict"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -122,6 +123,10 @@ func problemOf(err error) *Problem {
 	var malformed *strict.Error
 	if errors.As(err, &malformed) {
 		return refuse(CodeInvalidRequest, "%s", malformed)
+	}
+	var frame *framing.Error
+	if errors.As(err, &frame) {
+		return refuse(CodeInvalidRequest, "%s", frame)
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {

@@ -230,11 +230,11 @@ func (h *harness) malformedBodies(op apicheck.Operation, path, token string) {
 		limit = httpapi.MaxBatchBody
 	}
 	huge := append([]byte(`{"payload":"`), bytes.Repeat([]byte("x"), limit)...)
-	h.refused(httpapi.CodeBodyTooLarge, op.Method, path, token, huge)
+	h.refused(tooLarge(op), op.Method, path, token, huge)
 	chunked := h.request(op.Method, path, token, nil)
 	chunked.Header.Set("Content-Type", "application/json")
 	chunked.Body, chunked.ContentLength = io.NopCloser(bytes.NewReader(huge)), -1
-	h.refusedBy(httpapi.CodeBodyTooLarge, chunked)
+	h.refusedBy(tooLarge(op), chunked)
 }
 
 // raw sends bytes as they are and returns the answer.

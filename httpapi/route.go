@@ -121,6 +121,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	path, ok := strings.CutPrefix(r.URL.EscapedPath(), s.prefix)
 	at, values := s.router.find(path)
+	if err := s.gate.Check(r); err != nil {
+		if at != nil {
+			pattern = at.pattern
+		}
+		s.refuseFrame(answer, r, err)
+		return
+	}
 	if !ok || at == nil {
 		if ok && s.app != nil && !strings.HasPrefix(path, "/api/") {
 			pattern = "app"

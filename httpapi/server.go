@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/httpapi/framing"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/outbox"
 )
@@ -33,6 +35,10 @@ type Config struct {
 	// Prefix is where an embedder mounts the server, as in "/unread": it begins with a slash
 	// and does not end with one. The server takes it off by itself.
 	Prefix string
+	// Framed are routes, each as in "POST /api/v1/workspaces/{ws}/messages:batch" and below Prefix,
+	// that take the length of a request in one form only, and no more than MaxBody; see Listener.
+	// Those that write to inboxes always do.
+	Framed []string
 	// CORSOrigins are the origins whose pages may ask; "*" is any. None by default.
 	CORSOrigins []string
 	// App answers what no route does outside /api/. Nil: not_found. Its requests have the time
@@ -58,6 +64,7 @@ type Server struct {
 	app      http.Handler
 	log      *slog.Logger
 	cors     cors
+	gate     *framing.Gate
 	registry *prometheus.Registry
 	meters   *meters
 	budgets  *budgets
@@ -99,6 +106,9 @@ func New(cfg Config) (*Server, error) {
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version),
 	}
 	var err error
+	if s.gate, err = newGate(&cfg); err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
 	if s.meters, err = newMeters(cfg.Metrics); err != nil {
 		return nil, fmt.Errorf("httpapi: register metrics: %w", err)
 	}
@@ -138,6 +148,14 @@ func (s *Server) routes() {
 
 // Document returns the OpenAPI document as it is served.
 func (s *Server) Document() []byte { return s.document.text() }
+
+// Listener returns a listener for the http.Server around this one. It sees the heads of requests
+// before net/http does, and so holds the routes of Config.Framed and those that write to inboxes to
+// the rules of package framing: one plain Content-Length, no Transfer-Encoding. What breaks them is
+// answered with invalid_request, and its connection is closed. It takes over l; where l is one of
+// crypto/tls, it does the handshakes. Without it the same routes are held to as much of the rules
+// as net/http lets a handler see. Once it was called, every HTTP/1 connection must come through it.
+func (s *Server) Listener(l net.Listener) net.Listener { return s.gate.Listener(l) }
 
 // Drain makes /readyz fail, refuses new streams, ends the open ones and waits for them until ctx
 // ends. Other requests go on being answered: end them with http.Server.Shutdown afterwards.

@@ -86,7 +86,7 @@ func (l *listeners) serve(
 	public := logHTTP(log, s, limits)
 	admin := logHTTP(log, s.AdminHandler(), limits)
 	group, serving := errgroup.WithContext(ctx)
-	group.Go(func() error { return ended(public.Serve(l.public)) })
+	group.Go(func() error { return ended(public.Serve(s.Listener(l.public))) })
 	if l.admin != nil {
 		group.Go(func() error { return ended(admin.Serve(l.admin)) })
 	}

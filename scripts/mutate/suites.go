@@ -52,8 +52,10 @@ var suites = []suite{
 		{dir: "unread", tests: random},
 		served,
 	}},
+	{"framing", []stage{{dir: "httpapi/framing", tests: "."}}},
 	{"client", []stage{
-		{dir: "client", tests: "^Test(AnAnswerIsNewerThanTheList|AMergeReachesTheWindowsOfItsDestination)$"},
+		{dir: "client/readsync", tests: "."},
+		{dir: "client", tests: ".", flags: []string{"-test.skip", "^Test(SimulatedDevices|KilledAnywhere)$"}},
 		// TIDEMARK_SEEDS, in percent, makes it shorter.
 		{dir: "client", tests: "^TestSimulatedDevices$"},
 	}},
