@@ -294,6 +294,8 @@ type Commit struct {
 	Events    []readstate.Event
 	Messages  []MessageChange
 	Effects   int // rows of the outbox that were written
+	// Inboxes are the members whose inboxes have changed, ascending.
+	Inboxes []readstate.MemberKey
 }
 
 // MessageOp says what happened to a message.

@@ -50,7 +50,7 @@ func TestLane(t *testing.T, open Opener) {
 	}
 	for _, p := range slices.Concat(
 		parts, groupParts, ruleParts, eventParts, toldParts, workParts, taskLaneParts,
-		activityParts, sessionParts,
+		activityParts, sessionParts, inboxParts,
 	) {
 		t.Run(p.name, func(t *testing.T) {
 			f := &faulty{Store: open(t)}
