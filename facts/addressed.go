@@ -244,6 +244,9 @@ func (g *group) setLive(
 	for i, item := range items {
 		members[i] = item.Member
 	}
+	if err := g.loadPrincipals(ctx, members); err != nil {
+		return err
+	}
 	if err := g.loadInboxes(ctx, members); err != nil {
 		return err
 	}

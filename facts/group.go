@@ -309,15 +309,21 @@ func (g *group) commits() []Commit {
 	for _, w := range g.touched {
 		out = append(out, Commit{
 			Workspace: w.ID, Key: w.Key, Term: w.Term, LSN: w.LSN, Events: w.events,
-			Messages: w.messages, Effects: w.effects, Inboxes: eachOnce(w.inboxes),
+			Messages: w.messages, Effects: w.effects, Inboxes: g.inboxChanges(w),
 		})
 	}
 	return out
 }
 
-func eachOnce(members []readstate.MemberKey) []readstate.MemberKey {
-	slices.Sort(members)
-	return slices.Compact(members)
+// inboxChanges names the inboxes that the group has changed. Their members were loaded for it.
+func (g *group) inboxChanges(w *workspace) []InboxChange {
+	slices.Sort(w.inboxes)
+	var out []InboxChange
+	for _, m := range slices.Compact(w.inboxes) {
+		info, _, _ := g.principals.get(m)
+		out = append(out, InboxChange{m, info.ID})
+	}
+	return out
 }
 
 // committed makes the group part of what is remembered.

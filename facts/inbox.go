@@ -122,6 +122,9 @@ type InboxReader interface {
 	MaximaAbove(
 		ctx context.Context, member readstate.MemberKey, above Position,
 	) ([]SenderMaximum, error)
+	// Vouched returns each sender's newest live item at or below the floor: what is known of
+	// history that is gone.
+	Vouched(ctx context.Context, member readstate.MemberKey, floor Position) ([]SenderPosition, error)
 	// Latest returns a sender's newest live item at or below a position, zero for none.
 	Latest(ctx context.Context, member, sender readstate.MemberKey, through Position) (Position, error)
 	// Items returns items above a position, ascending, retracted ones included.
@@ -168,9 +171,6 @@ type InboxTx interface {
 	) error
 	// DropProjection forgets a projection as a whole, with what it is complete up to.
 	DropProjection(ctx context.Context, member readstate.MemberKey) error
-	// Vouched returns each sender's newest live item at or below the floor: what is known of
-	// history that is gone.
-	Vouched(ctx context.Context, member readstate.MemberKey, floor Position) ([]SenderPosition, error)
 	// TrimItems deletes items with their texts and sets the floor. Those that stay at or below it
 	// vouch for their senders.
 	TrimItems(ctx context.Context, member readstate.MemberKey, gone []Position, floor Position) error

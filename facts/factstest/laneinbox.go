@@ -149,7 +149,7 @@ func testInboxOfADM(t *testing.T, r *rig, f *faulty) {
 		"A": "H1 R0 1B:m4", "B": "H3 R0 1A:m1 2C:m2 3A:m3", "C": "H1 R0 1A:m3",
 	})
 	last, _ := lastCommit(r.settled(t))
-	if len(last.Inboxes) != 1 {
+	if len(last.Inboxes) != 1 || last.Inboxes[0].ID != "A" {
 		t.Errorf("told of the inboxes %v", last.Inboxes)
 	}
 }

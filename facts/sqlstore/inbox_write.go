@@ -151,12 +151,12 @@ func (t *inboxTx) DropProjection(ctx context.Context, member readstate.MemberKey
 	return execRows(ctx, t.session, dropProjection, one, bindMember1)
 }
 
-// Vouched implements facts.InboxTx.
-func (t *inboxTx) Vouched(
+// Vouched implements facts.InboxReader.
+func (s *session) Vouched(
 	ctx context.Context, member readstate.MemberKey, floor facts.Position,
 ) (out []facts.SenderPosition, err error) {
 	args := []any{number(member), number(floor)}
-	err = t.each(ctx, selectVouched, 0, args, func(r *record) error {
+	err = s.each(ctx, selectVouched, 0, args, func(r *record) error {
 		out = append(out, readSenderPosition(r))
 		return nil
 	})
