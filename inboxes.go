@@ -2,6 +2,7 @@ package tidemark
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/tidemark-im/tidemark/facts"
@@ -16,7 +17,7 @@ func (w *Workspace) SendInbox(ctx context.Context, op facts.SendInbox) (facts.Re
 // inboxFeeds hands news of inboxes to those who watch them.
 type inboxFeeds struct {
 	mu  sync.Mutex
-	all map[readstate.WorkspaceID]map[readstate.MemberID]map[*InboxFeed]struct{}
+	all map[readstate.WorkspaceID]map[readstate.MemberID][]*InboxFeed
 }
 
 // InboxFeed tells that inboxes of some members have changed: a hint to read their badges again, and
@@ -26,16 +27,16 @@ type InboxFeed struct {
 	w     readstate.WorkspaceID
 	ready chan struct{}
 
+	members []readstate.MemberID // under the lock of the feeds
+
 	mu      sync.Mutex
-	members map[readstate.MemberID]struct{}
-	changed map[readstate.MemberID]struct{}
+	changed map[readstate.MemberID]struct{} // nil until something changes
 }
 
 // InboxFeed begins to watch inboxes. It costs no statement and checks nothing.
 func (w *Workspace) InboxFeed(members ...readstate.MemberID) *InboxFeed {
 	f := &InboxFeed{
 		feeds: &w.engine.inboxFeeds, w: w.id, ready: make(chan struct{}, 1),
-		members: map[readstate.MemberID]struct{}{}, changed: map[readstate.MemberID]struct{}{},
 	}
 	f.Watch(members...)
 	return f
@@ -52,7 +53,7 @@ func (f *inboxFeeds) publish(w readstate.WorkspaceID, changes []facts.InboxChang
 		return
 	}
 	for _, c := range changes {
-		for feed := range watched[c.ID] {
+		for _, feed := range watched[c.ID] {
 			feed.offer(c.ID)
 		}
 	}
@@ -67,6 +68,9 @@ func (f *inboxFeeds) close() {
 func (f *InboxFeed) offer(m readstate.MemberID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.changed == nil {
+		f.changed = map[readstate.MemberID]struct{}{}
+	}
 	f.changed[m] = struct{}{}
 	select {
 	case f.ready <- struct{}{}:
@@ -79,20 +83,17 @@ func (f *InboxFeed) Watch(members ...readstate.MemberID) {
 	f.feeds.mu.Lock()
 	defer f.feeds.mu.Unlock()
 	if f.feeds.all == nil {
-		f.feeds.all = map[readstate.WorkspaceID]map[readstate.MemberID]map[*InboxFeed]struct{}{}
+		f.feeds.all = map[readstate.WorkspaceID]map[readstate.MemberID][]*InboxFeed{}
 	}
 	if f.feeds.all[f.w] == nil {
-		f.feeds.all[f.w] = map[readstate.MemberID]map[*InboxFeed]struct{}{}
+		f.feeds.all[f.w] = map[readstate.MemberID][]*InboxFeed{}
 	}
 	watched := f.feeds.all[f.w]
 	for _, m := range members {
-		if watched[m] == nil {
-			watched[m] = map[*InboxFeed]struct{}{}
+		if !slices.Contains(watched[m], f) {
+			watched[m] = append(watched[m], f)
+			f.members = append(f.members, m)
 		}
-		watched[m][f] = struct{}{}
-		f.mu.Lock()
-		f.members[m] = struct{}{}
-		f.mu.Unlock()
 	}
 }
 
@@ -100,21 +101,23 @@ func (f *InboxFeed) Watch(members ...readstate.MemberID) {
 func (f *InboxFeed) Unwatch(members ...readstate.MemberID) {
 	f.feeds.mu.Lock()
 	defer f.feeds.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range members {
-		f.drop(m)
-	}
+	f.members = slices.DeleteFunc(f.members, func(m readstate.MemberID) bool {
+		return slices.Contains(members, m)
+	})
+	f.drop(members...)
 }
 
-// drop takes a member out, under both locks.
-func (f *InboxFeed) drop(m readstate.MemberID) {
-	delete(f.members, m)
-	delete(f.changed, m)
+// drop takes members out, under the lock of the feeds.
+func (f *InboxFeed) drop(members ...readstate.MemberID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	watched := f.feeds.all[f.w]
-	delete(watched[m], f)
-	if len(watched[m]) == 0 {
-		delete(watched, m)
+	for _, m := range members {
+		delete(f.changed, m)
+		left := slices.DeleteFunc(watched[m], func(other *InboxFeed) bool { return other == f })
+		if watched[m] = left; len(left) == 0 {
+			delete(watched, m)
+		}
 	}
 	if len(watched) == 0 {
 		delete(f.feeds.all, f.w)
@@ -140,9 +143,6 @@ func (f *InboxFeed) Next() []readstate.MemberID {
 func (f *InboxFeed) Close() {
 	f.feeds.mu.Lock()
 	defer f.feeds.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for m := range f.members {
-		f.drop(m)
-	}
+	f.drop(f.members...)
+	f.members = nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/outbox"
 )
@@ -30,6 +31,9 @@ type Config struct {
 	// Outbox wakes agents and tells webhooks; its routes answer unavailable without one. The
 	// caller runs and closes it.
 	Outbox *outbox.Outbox
+	// Inbox serves the newly-unread badge; its routes answer unavailable without one. The caller runs
+	// and closes it.
+	Inbox *inbox.Inbox
 	// Prefix is where an embedder mounts the server, as in "/unread": it begins with a slash
 	// and does not end with one. The server takes it off by itself.
 	Prefix string
@@ -52,6 +56,7 @@ type Config struct {
 type Server struct {
 	engine   *tidemark.Engine
 	outbox   *outbox.Outbox
+	inbox    *inbox.Inbox
 	auth     Authenticator
 	limits   Limits
 	prefix   string
@@ -93,7 +98,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Live.Log = cfg.Log
 	}
 	s := &Server{
-		engine: cfg.Engine, outbox: cfg.Outbox, auth: cfg.Auth, limits: cfg.Limits,
+		engine: cfg.Engine, outbox: cfg.Outbox, inbox: cfg.Inbox, auth: cfg.Auth, limits: cfg.Limits,
 		prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version),
@@ -134,6 +139,7 @@ func (s *Server) routes() {
 	s.addWakes()
 	s.addWebhooks()
 	s.addDeadLetters()
+	s.addInbox()
 }
 
 // Document returns the OpenAPI document as it is served.
