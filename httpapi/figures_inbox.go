@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-im/tidemark/inbox"
@@ -32,8 +34,30 @@ var inboxFigures = []figure{
 		func(s *inbox.Stats) uint64 { return s.SummaryMisses }),
 	ofInbox("tidemark_inbox_summary_errors_total", "Failures of the store of summaries.",
 		func(s *inbox.Stats) uint64 { return s.SummaryErrors }),
-	limit("tidemark_inbox_tail_rows_limit", "items beyond the projection that a read merges",
-		func(r *reading) float64 { return float64(r.inbox.Limits.TailRows) }),
+	inboxLimit("tidemark_inbox_tail_rows_limit", "items beyond the projection that a read merges",
+		func(l *inbox.Limits) int { return l.TailRows }),
+	inboxLimit("tidemark_inbox_batch_rows_limit", "items that one transaction projects",
+		func(l *inbox.Limits) int { return l.BatchRows }),
+	inboxLimit("tidemark_inbox_batch_inboxes_limit", "inboxes that share a transaction",
+		func(l *inbox.Limits) int { return l.BatchInboxes }),
+	inboxLimit("tidemark_inbox_open_items_limit", "items that an opened inbox lists",
+		func(l *inbox.Limits) int { return l.OpenItems }),
+	inboxTime("tidemark_inbox_rescan_seconds", "time after which all inboxes are looked through",
+		func(l *inbox.Limits) time.Duration { return l.Rescan }),
+	inboxLimit("tidemark_inbox_keep_items_days", "days that items are kept, 36500 for ever",
+		func(l *inbox.Limits) int { return l.KeepItems }),
+	inboxLimit("tidemark_inbox_keep_snapshots_days", "days that openings are kept, 36500 for ever",
+		func(l *inbox.Limits) int { return l.KeepSnapshots }),
+	inboxLimit("tidemark_inbox_keep_receipts_days", "days that receipts are kept, 36500 for ever",
+		func(l *inbox.Limits) int { return l.KeepReceipts }),
+}
+
+func inboxLimit(name, of string, value func(*inbox.Limits) int) figure {
+	return limit(name, of, func(r *reading) float64 { return float64(value(&r.inbox.Limits)) })
+}
+
+func inboxTime(name, of string, value func(*inbox.Limits) time.Duration) figure {
+	return limit(name, of, func(r *reading) float64 { return seconds(value(&r.inbox.Limits)) })
 }
 
 func inInbox(name, help string, value func(*inbox.Stats) float64) figure {

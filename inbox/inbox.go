@@ -38,18 +38,31 @@ type Limits struct {
 	OpenItems int
 	// Rescan is how often all inboxes are looked through. Default one minute.
 	Rescan time.Duration
-	// KeepItems, KeepSnapshots and KeepReceipts are how long each kind is kept; zero is for ever,
-	// which is the default. Items that nobody has looked at are kept as far as they count.
-	KeepItems     time.Duration
-	KeepSnapshots time.Duration
-	KeepReceipts  time.Duration
+	// KeepItems, KeepSnapshots and KeepReceipts are how many days each kind is kept. The default is
+	// KeepForever. Items that nobody has looked at are kept as far as somebody counts by them.
+	KeepItems, KeepSnapshots, KeepReceipts int
+}
+
+// KeepForever is the number of days that stands for ever.
+const KeepForever = 36_500
+
+// DefaultLimits are the limits that hold where nobody says otherwise.
+func DefaultLimits() Limits {
+	l, err := Limits{}.withDefaults()
+	if err != nil {
+		panic(err) // nothing is set that could be wrong
+	}
+	return l
 }
 
 func (l Limits) withDefaults() (Limits, error) {
 	for _, f := range []struct {
 		field    *int
 		standard int
-	}{{&l.TailRows, 100_000}, {&l.BatchRows, 1_000}, {&l.BatchInboxes, 64}, {&l.OpenItems, 1_000}} {
+	}{
+		{&l.TailRows, 100_000}, {&l.BatchRows, 1_000}, {&l.BatchInboxes, 64}, {&l.OpenItems, 1_000},
+		{&l.KeepItems, KeepForever}, {&l.KeepSnapshots, KeepForever}, {&l.KeepReceipts, KeepForever},
+	} {
 		if *f.field == 0 {
 			*f.field = f.standard
 		}
@@ -60,7 +73,7 @@ func (l Limits) withDefaults() (Limits, error) {
 	if l.Rescan == 0 {
 		l.Rescan = time.Minute
 	}
-	if l.Rescan < 0 || l.KeepItems < 0 || l.KeepSnapshots < 0 || l.KeepReceipts < 0 {
+	if l.Rescan < 0 {
 		return l, fmt.Errorf("inbox: %w: times must be positive", facts.ErrInvalid)
 	}
 	return l, nil

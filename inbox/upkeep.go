@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -68,7 +67,7 @@ const dropsAtOnce = 500
 // upkeep drops what retention does not keep, each kind by its own time.
 func (b *Inbox) upkeep(ctx context.Context) error {
 	l := b.Limits
-	if l.KeepItems == 0 && l.KeepSnapshots == 0 && l.KeepReceipts == 0 {
+	if min(l.KeepItems, l.KeepSnapshots, l.KeepReceipts) >= KeepForever {
 		return nil
 	}
 	var after readstate.MemberKey
@@ -102,8 +101,8 @@ func (b *Inbox) upkeep(ctx context.Context) error {
 }
 
 // before is the time before which something is not kept any more; false keeps it for ever.
-func (b *Inbox) before(keep time.Duration) (int64, bool) {
-	return b.Now().Add(-keep).UnixMilli(), keep > 0
+func (b *Inbox) before(days int) (int64, bool) {
+	return b.Now().AddDate(0, 0, -days).UnixMilli(), days < KeepForever
 }
 
 // forget drops snapshots and receipts of a workspace.

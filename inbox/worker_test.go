@@ -248,7 +248,7 @@ func TestRetention(t *testing.T) {
 	w := newWorld(t)
 	const day = 24 * time.Hour
 	b := w.inbox(func(o *Options) {
-		o.Limits.KeepItems, o.Limits.KeepSnapshots, o.Limits.KeepReceipts = 10*day, 20*day, 30*day
+		o.Limits.KeepItems, o.Limits.KeepSnapshots, o.Limits.KeepReceipts = 10, 20, 30
 	})
 	ctx := t.Context()
 	w.send("Bo")

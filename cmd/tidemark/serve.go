@@ -75,12 +75,18 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, effects.stop()) }()
+	inboxes, err := startInboxes(ctx, engine, c.values.Inbox, m.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inboxes.stop()) }()
 	metrics, err := processMetrics()
 	if err != nil {
 		return err
 	}
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Outbox: effects.Outbox, Auth: auth, Limits: c.values.HTTP,
+		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
 	})
