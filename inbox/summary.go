@@ -14,13 +14,15 @@ type Summary interface {
 	// one; false where nothing is known, which is not the same as no senders.
 	Above(ctx context.Context, m readstate.MemberKey, above facts.Position) (Summarized, bool, error)
 	// Put brings what is known of an inbox to s. With Whole set the senders are all there are, else
-	// those whose position has risen since the summary that Whole was last set for, or later ones.
-	Put(ctx context.Context, m readstate.MemberKey, s Summarized) error
+	// those whose position has risen since From; where what is known is older than that, or of
+	// another number of retractions, nothing is taken and false returned.
+	Put(ctx context.Context, m readstate.MemberKey, s Summarized) (taken bool, err error)
 }
 
 // Summarized is a copy of one projection.
 type Summarized struct {
-	Through     facts.Position // what P was
+	From        facts.Position // what P was before
+	Through     facts.Position // what P is
 	Retractions uint64         // the number that the inbox had then
 	Senders     []facts.SenderPosition
 	Whole       bool

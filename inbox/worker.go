@@ -322,6 +322,7 @@ func (b *Inbox) project(
 	if err != nil {
 		return s, err
 	}
+	from := through
 	raised := map[readstate.MemberKey]facts.Position{}
 	if through < row.Floor {
 		if through, err = row.Floor, vouched(ctx, t, row, raised); err != nil {
@@ -352,7 +353,9 @@ func (b *Inbox) project(
 	if err != nil {
 		return s, err
 	}
-	s.summary = Summarized{Through: through, Retractions: row.Retractions, Senders: senders}
+	s.summary = Summarized{
+		From: from, Through: through, Retractions: row.Retractions, Senders: senders,
+	}
 	if b.Summary != nil && d.whole && !s.more {
 		s.summary.Whole = true
 		s.summary.Senders, err = greatest(ctx, t, d.member)
@@ -418,11 +421,16 @@ func greatest(
 // summarize brings the prepared summary to what was committed. A failure costs a read from the store
 // until the next time.
 func (b *Inbox) summarize(ctx context.Context, s *step) {
-	if b.Summary == nil || s.summary.Through == 0 || s.more {
+	if b.Summary == nil || s.summary.Through == 0 || s.rows == 0 && !s.summary.Whole {
 		return
 	}
-	if err := b.Summary.Put(ctx, s.member, s.summary); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, summaryTime)
+	defer cancel()
+	taken, err := b.Summary.Put(ctx, s.member, s.summary)
+	if err != nil {
 		b.metrics.summaryErrors.Add(1)
 		b.Log.Debug("a summary was not written", "error", err)
+	} else if !taken && !s.summary.Whole {
+		b.pending.refresh(s.member) // it is written as a whole
 	}
 }

@@ -81,7 +81,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, effects.stop()) }()
-	inboxes, err := startInboxes(ctx, engine, c.values.Inbox, m.Now, log)
+	inboxes, err := startInboxes(ctx, engine, c.values.Inbox, nil, m.Now, log)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ type inboxes struct {
 
 // startInboxes begins to project what is addressed to members.
 func startInboxes(
-	ctx context.Context, engine *tidemark.Engine, limits inbox.Limits, now func() time.Time,
+	ctx context.Context, engine *tidemark.Engine, limits inbox.Limits, summary inbox.Summary,
+	now func() time.Time,
 	log *slog.Logger,
 ) (*inboxes, error) {
 	var box atomic.Pointer[inbox.Inbox] // commits may come before it is there
@@ -40,7 +41,8 @@ func startInboxes(
 		return nil, err
 	}
 	b, err := inbox.New(inbox.Options{
-		Store: port.Store, Terms: port.Terms, Changed: port.Changed, Limits: limits, Now: now, Log: log,
+		Store: port.Store, Terms: port.Terms, Changed: port.Changed, Summary: summary,
+		Limits: limits, Now: now, Log: log,
 	})
 	if err != nil {
 		return nil, err

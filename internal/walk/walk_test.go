@@ -12,8 +12,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The whole walk-through, on a loopback port and a private database, step by step.
 //
-// covers: IN-025 IN-093 IN-094 IN-097 IN-098 IN-099 IN-100 IN-101 IN-102 IN-103 IN-104 IN-105 IN-106
-// covers: IN-107 IN-108 IN-110 IN-111 IN-112 IN-113 IN-146 IN-161
+// covers: IN-025 IN-093 IN-094 IN-097 IN-098 IN-099 IN-100 IN-101 IN-102 IN-103 IN-104
+// covers: IN-105 IN-106 IN-107 IN-108 IN-110 IN-111 IN-112 IN-113 IN-146 IN-161
 func TestInboxWalkThrough(t *testing.T) {
 	var out bytes.Buffer
 	if err := Inbox(t.Context(), &out); err != nil {
