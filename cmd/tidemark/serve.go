@@ -84,7 +84,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, effects.stop()) }()
-	summary, release, err := c.summary()
+	summary, release, err := c.summary(log)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func processMetrics() (*prometheus.Registry, error) {
 }
 
 // summary connects to where prepared summaries are kept, if there is such a place.
-func (c *serveCommand) summary() (s inbox.Summary, release func(), err error) {
+func (c *serveCommand) summary(log *slog.Logger) (s inbox.Summary, release func(), err error) {
 	if c.Substrate == "" {
 		return nil, func() {}, nil
 	}
@@ -140,7 +140,8 @@ func (c *serveCommand) summary() (s inbox.Summary, release func(), err error) {
 	options.DisableCache = true // what is read was written a moment ago
 	client, err := rueidis.NewClient(options)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect to the substrate: %w", err)
+		log.Warn("the substrate cannot be reached; until a restart the store answers instead", "error", err)
+		return nil, func() {}, nil
 	}
 	return redisset.New(client), client.Close, nil
 }
