@@ -3,6 +3,8 @@ package inbox
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,4 +209,34 @@ func TestTimesDecideNothing(t *testing.T) {
 	w.clock.move(-time.Hour)
 	w.send("Dee")
 	w.wantBadge(b, "H3 A1 P0 tail 3: Cy Dee")
+}
+
+// One file has everything: accounts, messages, heads and what is acknowledged, the projection and its
+// position, snapshots, receipts of both kinds, and how far conversations are read.
+//
+// covers: IN-068
+func TestOneFile(t *testing.T) {
+	w := newWorld(t)
+	b := w.inbox()
+	w.scope("d", readstate.DM, "Ada", "Bo")
+	w.send("Bo")
+	w.post("d", "Cy", "Ada")
+	w.post("d", "Bo")
+	w.ack(b, w.open1(b).Snapshot)
+	w.work(b)
+	for _, table := range []string{
+		"members", "scope_messages", "inbox_messages", "inbox_positions", "inboxes", "inbox_sender_maxima",
+		"inbox_projections", "inbox_snapshots", "inbox_acks", "operations", "conversation_member_states",
+	} {
+		if n := w.query("SELECT count(*) FROM " + table)[0][0]; n == int64(0) {
+			t.Errorf("nothing is in %s", table)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.path), "*"))
+	w.ok(err)
+	for _, f := range files {
+		if !strings.HasPrefix(f, w.path) {
+			t.Errorf("there is another file: %s", f)
+		}
+	}
 }

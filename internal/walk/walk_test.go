@@ -2,6 +2,8 @@ package walk
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,6 +30,33 @@ func TestInboxWalkThrough(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %s\n%s", want, text)
+		}
+	}
+}
+
+// Each subject of the verification has a test of its own, by name.
+//
+// covers: IN-167
+func TestEverySubjectHasATest(t *testing.T) {
+	for subject, at := range map[string][2]string{
+		"duplicate suppression":          {"facts/factstest/laneinbox.go", "testInboxSends"},
+		"changed content":                {"facts/factstest/laneinbox.go", "testInboxSends"},
+		"arrival race":                   {"inbox/histories_test.go", "TestArrivalRaceHistories"},
+		"clear-all control":              {"inbox/histories_test.go", "TestPlantedFaultsAreReported"},
+		"interruption and reopen":        {"inbox/worker_test.go", "TestWorkerIsInterrupted"},
+		"kill":                           {"inbox/kill_test.go", "TestWorkerIsKilled"},
+		"delayed projection":             {"inbox/badge_test.go", "TestBadgeAtEveryP"},
+		"two devices":                    {"inbox/overview_test.go", "TestAcknowledge"},
+		"ownership refusals":             {"inbox/overview_test.go", "TestAcknowledgeRefusals"},
+		"ownership refusals on the wire": {"httpapi/inbox_test.go", "TestInboxIsItsMembers"},
+		"probes":                         {"httpapi/inbox_test.go", "TestInboxRefusalsChangeNothing"},
+		"thread read positions":          {"inbox/badge_test.go", "TestBadgeIsNotReading"},
+		"unavailability":                 {"inbox/badge_test.go", "TestStoreGone"},
+		"random histories":               {"inbox/random_test.go", "TestRandomHistories"},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(at[0])))
+		if err != nil || !strings.Contains(string(text), "\nfunc "+at[1]+"(t *testing.T") {
+			t.Errorf("%s has no test %s in %s: %v", subject, at[1], at[0], err)
 		}
 	}
 }
