@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-im/tidemark/facts"
@@ -134,6 +135,7 @@ type Inbox struct {
 	pending pending
 	moved   moved
 	metrics metrics
+	resting atomic.Int64 // until when the prepared summary is left alone, milliseconds
 
 	mu     sync.Mutex
 	closed chan struct{} // closed by Close

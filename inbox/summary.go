@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -28,19 +29,30 @@ type Summarized struct {
 	Whole       bool
 }
 
+// restFor is how long nobody asks for summaries after one could not be read or written: reads shall not
+// wait, one after the other, for a server that does not answer.
+const restFor = time.Second
+
+func (b *Inbox) summaryRests() bool { return b.Now().UnixMilli() < b.resting.Load() }
+
+func (b *Inbox) summaryFailed() {
+	b.metrics.summaryErrors.Add(1)
+	b.resting.Store(b.Now().Add(restFor).UnixMilli())
+}
+
 // summarized fills in the senders of a reading from the prepared summary, if that is at least as far
 // as the projection and nothing was retracted since. Otherwise the worker brings it up to date.
 func (b *Inbox) summarized(
 	ctx context.Context, at *reading, latest map[readstate.MemberKey]facts.Position,
 ) bool {
-	if b.Summary == nil {
+	if b.Summary == nil || b.summaryRests() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryTime)
 	defer cancel()
 	s, ok, err := b.Summary.Above(ctx, at.row.Member, at.row.Acknowledged)
 	if err != nil {
-		b.metrics.summaryErrors.Add(1)
+		b.summaryFailed()
 		return false
 	}
 	if !ok || s.Retractions != at.row.Retractions || s.Through < at.through ||

@@ -191,12 +191,26 @@ func (b *Inbox) wait(ctx context.Context, tick <-chan time.Time, pause time.Dura
 	select {
 	case <-ctx.Done():
 	case <-rings:
+		gather(ctx)
 	case <-after:
 		b.pending.ring()
 	case <-tick:
 		return true
 	}
 	return false
+}
+
+// gatherFor is how long the worker lets inboxes gather before it works: each of its transactions is a
+// durable write that writers wait for, and nobody waits for it but reads with a long tail.
+const gatherFor = 50 * time.Millisecond
+
+func gather(ctx context.Context) {
+	t := time.NewTimer(gatherFor)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 func (p *pending) ring() {
@@ -421,14 +435,14 @@ func greatest(
 // summarize brings the prepared summary to what was committed. A failure costs a read from the store
 // until the next time.
 func (b *Inbox) summarize(ctx context.Context, s *step) {
-	if b.Summary == nil || s.summary.Through == 0 || s.rows == 0 && !s.summary.Whole {
+	if b.Summary == nil || b.summaryRests() || s.summary.Through == 0 || s.rows == 0 && !s.summary.Whole {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryTime)
 	defer cancel()
 	taken, err := b.Summary.Put(ctx, s.member, s.summary)
 	if err != nil {
-		b.metrics.summaryErrors.Add(1)
+		b.summaryFailed()
 		b.Log.Debug("a summary was not written", "error", err)
 	} else if !taken && !s.summary.Whole {
 		b.pending.refresh(s.member) // it is written as a whole

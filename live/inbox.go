@@ -9,13 +9,17 @@ import (
 // hints tells which inboxes have changed since the last time, however often. A hint is all it is:
 // whoever misses one reads the same badge.
 func (s *Stream) hints(ctx context.Context) error {
-	for _, m := range s.inbox.Next() {
-		hint := InboxHint{Badge: s.sub.Inbox(ctx, m)}
+	changed := s.inbox.Next()
+	for _, m := range changed {
+		var hint InboxHint
 		if s.sub.Many {
 			if _, still := s.members[m]; !still {
 				continue
 			}
 			hint.Member = string(m)
+		}
+		if len(changed) <= deltasAtOnce { // more would keep the stream from everything else
+			hint.Badge = s.sub.Inbox(ctx, m)
 		}
 		if err := s.write(ctx, Frame{Event: EventInbox, Data: hint}); err != nil {
 			return err
