@@ -238,8 +238,11 @@ func (h *history) race(b *Inbox, worker bool) result {
 }
 
 func histories(n int) int {
-	if os.Getenv("TIDEMARK_SOAK") != "" {
+	switch {
+	case os.Getenv("TIDEMARK_SOAK") != "":
 		return 10 * n
+	case raced:
+		return n / 8
 	}
 	return n
 }

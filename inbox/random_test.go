@@ -73,7 +73,10 @@ type acked struct {
 //
 // covers: IN-168 IN-169
 func TestRandomHistories(t *testing.T) {
-	histories, steps := 4, 200
+	histories, steps := 6, 200
+	if raced {
+		histories = 1
+	}
 	if os.Getenv("TIDEMARK_SOAK") != "" {
 		histories, steps = 100, 1000
 	}
