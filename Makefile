@@ -38,6 +38,7 @@ test: deps ## Install what is missing, vet, run every test with the race detecto
 	$(GO) run ./scripts/services run -- env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
 	$(GO) test -run 'Share|Increments' ./internal/bench/... # says nothing under the race detector
 	$(GO) test -run '^TestSimulatedDevices$$' ./client # more runs than there is time for with it
+	$(GO) test -run '^(TestArrivalRaceHistories|TestRandomHistories)$$' ./inbox # likewise
 	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
 
 .PHONY: recorded

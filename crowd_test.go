@@ -105,7 +105,7 @@ func TestThreeAmongAHundredThousand(t *testing.T) {
 		h.postIn("task", facts.Post{Author: "a", Mentions: []readstate.MemberID{"crowd777"}})
 	}), map[string]int{
 		"scope_messages": 1, "scope_activity_events": 1, "outbox": 1, "message_targets": 3,
-		"message_mentions": 1, "im_conversation_index": 1,
+		"message_mentions": 1, "im_conversation_index": 1, "inboxes": 3, "inbox_positions": 3,
 	})
 	if n := h.counted(`SELECT count(*) FROM conversation_member_states WHERE targets_above_e <> 0`); n != 3 {
 		t.Errorf("the message is counted in %d rows of members", n)

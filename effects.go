@@ -24,6 +24,7 @@ type effects struct {
 	mu    sync.RWMutex
 	terms map[facts.WorkspaceKey]uint64
 	told  func(facts.WorkspaceKey)
+	inbox func([]facts.InboxChange)
 }
 
 // Effects prepares the engine for an outbox. Committed is called for every commit that wrote
@@ -36,19 +37,56 @@ func (e *Engine) Effects(
 	if !ok {
 		return Effects{}, fmt.Errorf("effects: this store has no outbox: %w", facts.ErrUnavailable)
 	}
-	all, err := e.Workspaces(ctx)
+	err := e.observe(ctx, func(f *effects) { f.told = committed })
 	if err != nil {
 		return Effects{}, fmt.Errorf("effects: %w", err)
 	}
+	return Effects{Store: store, Terms: e.effects.term, Applied: e.runtime.Applied}, nil
+}
+
+// Inboxes is what package inbox needs of an engine.
+type Inboxes struct {
+	Store facts.InboxStore
+	// Terms says which workspaces this process owns, from memory.
+	Terms facts.TermOf
+	// Changed tells streams that a badge may have changed other than by a commit of the engine.
+	Changed func(w readstate.WorkspaceID, m readstate.MemberID)
+}
+
+// Inboxes prepares the engine for an inbox. Committed is called for every commit that changed
+// inboxes, once it is applied and before its callers are answered: it must not wait. It is
+// facts.ErrUnavailable where the engine keeps no facts.
+func (e *Engine) Inboxes(
+	ctx context.Context, committed func([]facts.InboxChange),
+) (Inboxes, error) {
+	store, ok := e.store.(facts.InboxStore)
+	if !ok {
+		return Inboxes{}, fmt.Errorf("inboxes: this store has none: %w", facts.ErrUnavailable)
+	}
+	if err := e.observe(ctx, func(f *effects) { f.inbox = committed }); err != nil {
+		return Inboxes{}, fmt.Errorf("inboxes: %w", err)
+	}
+	changed := func(w readstate.WorkspaceID, m readstate.MemberID) {
+		e.inboxFeeds.publish(w, []facts.InboxChange{{ID: m}})
+	}
+	return Inboxes{Store: store, Terms: e.effects.term, Changed: changed}, nil
+}
+
+// observe lets somebody know of commits, and learns the terms of all workspaces.
+func (e *Engine) observe(ctx context.Context, set func(*effects)) error {
+	all, err := e.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
 	e.effects.mu.Lock()
 	defer e.effects.mu.Unlock()
-	e.effects.told = committed
+	set(&e.effects)
 	for _, w := range all {
 		if e.Serves(w.ID) == nil {
 			e.effects.own(w.Key, w.Term)
 		}
 	}
-	return Effects{Store: store, Terms: e.effects.term, Applied: e.runtime.Applied}, nil
+	return nil
 }
 
 // own notes a term; a higher one stays.
@@ -78,9 +116,9 @@ func (f *effects) term(w facts.WorkspaceKey) (uint64, bool) {
 // commit takes note of a commit that was applied.
 func (f *effects) commit(c *facts.Commit) {
 	f.mu.RLock()
-	told, term := f.told, f.terms[c.Key]
+	told, inbox, term := f.told, f.inbox, f.terms[c.Key]
 	f.mu.RUnlock()
-	if told == nil {
+	if told == nil && inbox == nil {
 		return
 	}
 	if term != c.Term {
@@ -88,7 +126,10 @@ func (f *effects) commit(c *facts.Commit) {
 		f.own(c.Key, c.Term)
 		f.mu.Unlock()
 	}
-	if c.Effects > 0 {
+	if c.Effects > 0 && told != nil {
 		told(c.Key)
+	}
+	if len(c.Inboxes) > 0 && inbox != nil {
+		inbox(c.Inboxes)
 	}
 }

@@ -52,10 +52,12 @@ type Engine struct {
 	lane    *facts.Lane
 	runtime *unread.Runtime
 	feeds   *feeds
-	intake  *intake.Intake // in snapshot mode
-	effects effects
-	owned   owned // where the store is shared
-	log     *slog.Logger
+
+	inboxFeeds inboxFeeds
+	intake     *intake.Intake // in snapshot mode
+	effects    effects
+	owned      owned // where the store is shared
+	log        *slog.Logger
 
 	keys sync.Map // readstate.WorkspaceID -> facts.WorkspaceKey
 
@@ -152,6 +154,7 @@ func (e *Engine) Close() error {
 	e.wg.Wait()
 	e.lane.Close()
 	e.feeds.close()
+	e.inboxFeeds.close()
 	flushed := e.closeIntake()
 	e.runtime.Close()
 	if err := e.store.Close(); err != nil {
@@ -171,6 +174,7 @@ func (e *Engine) apply(c facts.Commit) {
 			"workspace", c.Workspace, "lsn", c.LSN, "error", err)
 	}
 	e.feeds.publish(c.Workspace, c.Messages)
+	e.inboxFeeds.publish(c.Workspace, c.Inboxes)
 	e.effects.commit(&c)
 }
 

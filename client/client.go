@@ -76,7 +76,8 @@ type Client struct {
 	holds      holds
 	status     Status
 
-	hub hub
+	hub   hub
+	inbox readsync.Inbox
 
 	sendWake   chan struct{}
 	listWake   chan struct{}

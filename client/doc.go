@@ -12,6 +12,7 @@
 //	GET  /api/v1/workspaces/{ws}/events   scopes and messages as they change
 //	GET  /api/v1/workspaces/{ws}/unread   the scopes, where there is no stream
 //	     …/scopes/{s}/messages, read-state   as those of sessions
+//	     …/members/{m}/inbox/badge, :open, /acks   the newly-unread badge, its overview, its receipt
 //
 // REST answers and events may come in any order. What is said of a scope carries the commit that it
 // is of, and a newer one replaces it whole. Of sessions, revisions are merged by maximum, the manual

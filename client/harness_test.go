@@ -19,7 +19,9 @@ import (
 
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/client"
+	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -93,8 +95,16 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	port, err := engine.Inboxes(context.Background(), func([]facts.InboxChange) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := inbox.New(inbox.Options{Store: port.Store, Terms: port.Terms, Changed: port.Changed})
+	if err != nil {
+		t.Fatal(err)
+	}
 	api, err := httpapi.New(httpapi.Config{
-		Engine: engine, Auth: auth, Live: live.Options{Heartbeat: 10 * time.Second},
+		Engine: engine, Auth: auth, Inbox: box, Live: live.Options{Heartbeat: 10 * time.Second},
 		Limits: httpapi.Limits{MemberRate: 1e6, MemberBurst: 1e6, ServiceRate: 1e6, ServiceBurst: 1e6},
 	})
 	if err != nil {

@@ -93,6 +93,13 @@ func (l *Lane) Move(ctx context.Context, w readstate.WorkspaceID, op Move) (Rece
 	return do[Receipt](ctx, l, w, &move{Move: op})
 }
 
+// SendInbox sends to an inbox. The receipt's Seq is the position there.
+func (l *Lane) SendInbox(
+	ctx context.Context, w readstate.WorkspaceID, op SendInbox,
+) (Receipt, error) {
+	return do[Receipt](ctx, l, w, &sendInbox{SendInbox: op})
+}
+
 // RecordActivity appends an activity.
 func (l *Lane) RecordActivity(
 	ctx context.Context, w readstate.WorkspaceID, op RecordActivity,

@@ -46,7 +46,8 @@ func (g *group) appendEntry(
 		PrincipalRank: row.PrincipalRank, Named: slices.Clone(row.Named),
 		Recipients: slices.Clone(row.Recipients), Everyone: row.Everyone,
 	})
-	if err := g.announce(ctx, w, s, MessageAdded, stored); err != nil {
+	err := g.announce(ctx, w, s, MessageAdded, stored)
+	if err != nil {
 		return stored, err
 	}
 	if s.Info.Type == readstate.Session {
@@ -57,12 +58,14 @@ func (g *group) appendEntry(
 	}
 	switch s.Info.Type {
 	case readstate.Task:
-		return stored, g.deliverMessage(ctx, w, stored, to)
+		err = g.deliverMessage(ctx, w, stored, to)
 	case readstate.DM:
-		return stored, g.talkDM(ctx, w, stored)
-	default:
-		return stored, nil
+		err = g.talkDM(ctx, w, stored)
 	}
+	if err != nil {
+		return stored, err
+	}
+	return stored, g.address(ctx, w, stored)
 }
 
 // raiseWriters gives the entry its ranks.

@@ -12,28 +12,36 @@ type Changes struct {
 	Writers       []WriterRow
 	NewMessages   []MessageRow
 	// Messages updates id, live, named, everyone, edited_at, peer, thread, expiry and payload by place.
-	Messages             []MessageRow
-	Mentions             []MentionRow  // upsert
-	Unmentions           []MentionRow  // delete by key and revision
-	Targets              []TargetRow   // upsert
-	NewEveryone          []EveryoneRow // upsert
-	GoneEveryone         []EveryoneRow // delete by scope and revision
-	Blocks               []BlockRow    // upsert; a zero count deletes
-	Operations           []OperationRow
-	Block                []BlockedPair
-	Unblock              []BlockedPair
-	Erased               []readstate.MemberKey // nothing is left of these
-	Trimmed              []Trim
-	GoneStates           []RowKey // delete from all three tables, and the conversations with them
-	Tasks                []TaskRow
-	Sessions             []SessionRow  // upsert
-	Renamed              []ScopeName   // scopes with another id from now on
-	Activities           []ActivityRow // insert
-	ActivityTargets      []ActivityTargetRow
-	ClearedActivities    []ActivityPlace   // without a payload from now on
-	Conversations        []ConversationRow // upsert
-	Outbox               []OutboxRow       // insert
-	ForgetReceiptsBefore int64             // milliseconds; zero for none
+	Messages          []MessageRow
+	Mentions          []MentionRow  // upsert
+	Unmentions        []MentionRow  // delete by key and revision
+	Targets           []TargetRow   // upsert
+	NewEveryone       []EveryoneRow // upsert
+	GoneEveryone      []EveryoneRow // delete by scope and revision
+	Blocks            []BlockRow    // upsert; a zero count deletes
+	Operations        []OperationRow
+	Block             []BlockedPair
+	Unblock           []BlockedPair
+	Erased            []readstate.MemberKey // nothing is left of these
+	Trimmed           []Trim
+	GoneStates        []RowKey // delete from all three tables, and the conversations with them
+	Tasks             []TaskRow
+	Sessions          []SessionRow  // upsert
+	Renamed           []ScopeName   // scopes with another id from now on
+	Activities        []ActivityRow // insert
+	ActivityTargets   []ActivityTargetRow
+	ClearedActivities []ActivityPlace   // without a payload from now on
+	Conversations     []ConversationRow // upsert
+	Outbox            []OutboxRow       // insert
+	Inboxes           []InboxRow        // upsert; acknowledged and floor stay as they are
+	InboxItems        []InboxItem       // insert
+	InboxTexts        []InboxText       // insert
+	// InboxFlags sets live and nothing else; the projection of those senders is brought to what is
+	// live now, and texts of what is not are cleared.
+	InboxFlags           []InboxItem
+	GoneInboxItems       []InboxItem           // delete by member and position, with texts
+	GoneInboxes          []readstate.MemberKey // delete all other rows of these inboxes
+	ForgetReceiptsBefore int64                 // milliseconds; zero for none
 }
 
 // ScopeName is the id of a scope.
@@ -62,7 +70,8 @@ func (c *Changes) empty() bool {
 		len(c.Targets)+len(c.NewEveryone)+len(c.GoneEveryone)+len(c.Blocks)+len(c.Operations)+
 		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.Erased)+len(c.GoneStates)+
 		len(c.Sessions)+len(c.Renamed)+len(c.Tasks)+len(c.Activities)+len(c.ActivityTargets)+
-		len(c.ClearedActivities)+len(c.Conversations)+len(c.Outbox) == 0 &&
+		len(c.ClearedActivities)+len(c.Conversations)+len(c.Outbox)+len(c.Inboxes)+len(c.InboxItems)+len(c.InboxTexts)+
+		len(c.InboxFlags)+len(c.GoneInboxItems)+len(c.GoneInboxes) == 0 &&
 		c.ForgetReceiptsBefore == 0
 }
 

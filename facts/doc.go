@@ -52,6 +52,14 @@
 //	channel, thread   -> message, or activity: nothing for any member
 //	dm                -> message | conversations of its members, if they are few
 //
+// # Inboxes
+//
+// Whom a message is addressed to gets an item of their inbox in the message's own transaction
+// (addressed.go): everybody else in a dm, whom it names, whom a task delivers it to; with SendInbox a
+// text alone. An item has the next position of its member's inbox. What takes the message or the
+// mention back retracts it: it keeps its position, and the inbox's number of retractions rises.
+// Package inbox has the rest, in transactions of its own.
+//
 // # Sessions
 //
 // A session is a scope of one member, who alone names it and reads it (session.go). No entry is

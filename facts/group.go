@@ -42,6 +42,11 @@ type mentionKey struct {
 	revision readstate.Revision
 }
 
+type inboxKey struct {
+	member   readstate.MemberKey
+	position Position
+}
+
 type everyoneKey struct {
 	scope    readstate.ScopeKey
 	revision readstate.Revision
@@ -58,7 +63,8 @@ type workspace struct {
 	before   WorkspaceRow // as of the last commit
 	events   []readstate.Event
 	messages []MessageChange
-	effects  int // outbox rows staged
+	effects  int                   // outbox rows staged
+	inboxes  []readstate.MemberKey // that have changed, some of them several times
 }
 
 // pairing is the activity that goes with a task's newest message.
@@ -101,6 +107,8 @@ type group struct {
 	mentions   *finals[mentionKey, MentionRow]
 	everyone   *finals[everyoneKey, EveryoneRow]
 	targets    *finals[mentionKey, TargetRow]
+	inboxes    *table[readstate.MemberKey, InboxRow]
+	flags      *finals[inboxKey, InboxItem] // items that were retracted, or came back
 
 	conversations *finals[RowKey, ConversationRow]
 
@@ -138,6 +146,8 @@ func newGroup(store Store, now func() time.Time, newID func() string) *group {
 		mentions:   newFinals[mentionKey, MentionRow](),
 		everyone:   newFinals[everyoneKey, EveryoneRow](),
 		targets:    newFinals[mentionKey, TargetRow](),
+		inboxes:    newTable[readstate.MemberKey, InboxRow](rememberedPrincipals),
+		flags:      newFinals[inboxKey, InboxItem](),
 
 		conversations: newFinals[RowKey, ConversationRow](),
 	}
@@ -263,6 +273,8 @@ func (g *group) flush(ctx context.Context) error {
 	c.Tasks = g.tasks.take(c.Tasks)
 	c.Sessions = g.sessions.take(c.Sessions)
 	c.Conversations, _ = g.conversations.take(c.Conversations, nil)
+	c.Inboxes = g.inboxes.take(c.Inboxes)
+	c.InboxFlags, _ = g.flags.take(c.InboxFlags, nil)
 	if c.empty() {
 		return nil
 	}
@@ -297,8 +309,19 @@ func (g *group) commits() []Commit {
 	for _, w := range g.touched {
 		out = append(out, Commit{
 			Workspace: w.ID, Key: w.Key, Term: w.Term, LSN: w.LSN, Events: w.events,
-			Messages: w.messages, Effects: w.effects,
+			Messages: w.messages, Effects: w.effects, Inboxes: g.inboxChanges(w),
 		})
+	}
+	return out
+}
+
+// inboxChanges names the inboxes that the group has changed. Their members were loaded for it.
+func (g *group) inboxChanges(w *workspace) []InboxChange {
+	slices.Sort(w.inboxes)
+	var out []InboxChange
+	for _, m := range slices.Compact(w.inboxes) {
+		info, _, _ := g.principals.get(m)
+		out = append(out, InboxChange{m, info.ID})
 	}
 	return out
 }
@@ -308,7 +331,7 @@ func (g *group) committed() {
 	for _, w := range g.touched {
 		w.before = w.WorkspaceRow
 		w.staged, w.fenced, w.isNew = false, false, false
-		w.events, w.messages, w.effects = nil, nil, 0
+		w.events, w.messages, w.effects, w.inboxes = nil, nil, 0, nil
 	}
 	g.principals.commit()
 	g.memberKeys.commit()
@@ -324,6 +347,7 @@ func (g *group) committed() {
 	g.watchers.commit()
 	g.rosters.commit()
 	g.paired.commit()
+	g.inboxes.commit()
 	g.clean()
 }
 
@@ -347,7 +371,7 @@ func (g *group) rolledBack() {
 		}
 		w.WorkspaceRow = w.before
 		w.staged, w.fenced = false, false
-		w.events, w.messages, w.effects = nil, nil, 0
+		w.events, w.messages, w.effects, w.inboxes = nil, nil, 0, nil
 	}
 	g.principals.rollback()
 	g.memberKeys.rollback()
@@ -363,6 +387,7 @@ func (g *group) rolledBack() {
 	g.watchers.rollback()
 	g.rosters.rollback()
 	g.paired.rollback()
+	g.inboxes.rollback()
 	g.clean()
 }
 
@@ -374,6 +399,7 @@ func (g *group) clean() {
 	g.mentions.reset()
 	g.everyone.reset()
 	g.targets.reset()
+	g.flags.reset()
 	g.conversations.reset()
 	clear(g.activities)
 	g.fanned, g.effects = 0, 0

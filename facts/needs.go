@@ -22,6 +22,7 @@ type needs struct {
 	tasks    []readstate.ScopeKey // whose watchers and assignee may have to be told
 	watched  []readstate.ScopeKey // tasks of which only the watchers are asked for
 	dms      []readstate.ScopeKey
+	inboxes  []readstate.MemberKey // of whom a message may be addressed to
 }
 
 func newNeeds() *needs {
@@ -102,6 +103,9 @@ func (g *group) prepare(ctx context.Context, requests []*request) error {
 	if err := g.loadAudiences(ctx, n); err != nil {
 		return err
 	}
+	if err := g.loadAddressees(ctx, n); err != nil {
+		return err
+	}
 	if err := g.loadRows(ctx, n.rows); err != nil {
 		return err
 	}
@@ -122,7 +126,10 @@ func (g *group) prepare(ctx context.Context, requests []*request) error {
 			return err
 		}
 	}
-	return g.loadBlockers(ctx, n.blockers)
+	if err := g.loadBlockers(ctx, n.blockers); err != nil {
+		return err
+	}
+	return g.loadInboxes(ctx, n.inboxes)
 }
 
 // madeScope reports that the group itself has made the scope: the store has nothing about it but

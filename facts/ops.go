@@ -294,6 +294,14 @@ type Commit struct {
 	Events    []readstate.Event
 	Messages  []MessageChange
 	Effects   int // rows of the outbox that were written
+	// Inboxes are the members whose inboxes have changed, ascending by key.
+	Inboxes []InboxChange
+}
+
+// InboxChange names a member whose inbox has changed.
+type InboxChange struct {
+	Member readstate.MemberKey
+	ID     readstate.MemberID
 }
 
 // MessageOp says what happened to a message.

@@ -34,6 +34,9 @@ func digest(op any) Digest {
 	case Move:
 		v.By = Actor{}
 		op = v
+	case SendInbox:
+		v.By = Actor{}
+		op = v
 	case RecordActivity:
 		v.By, v.CreateMembers = Actor{}, false
 		op = v

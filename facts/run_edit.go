@@ -158,6 +158,9 @@ func (g *group) editMentions(
 		if err := g.countEdited(ctx, s, m, before, after); err != nil {
 			return s, err
 		}
+		if err := g.readdress(ctx, w, s, m, before.named, after.named); err != nil {
+			return s, err
+		}
 	}
 	m.Named, m.Everyone = after.named, after.everyone
 	w.emit(readstate.EditEvent{

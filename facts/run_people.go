@@ -305,7 +305,10 @@ func (o *eraseMember) batch(ctx context.Context, g *group, w *workspace) (bool, 
 		return false, broken("load payloads", err)
 	}
 	g.changes.ClearedActivities = append(g.changes.ClearedActivities, activities...)
-	return len(messages) == eraseBatch || len(activities) == eraseBatch, nil
+	if len(messages) == eraseBatch || len(activities) == eraseBatch {
+		return true, nil
+	}
+	return g.eraseInbox(ctx, w, o.pending)
 }
 
 // loadPlaces loads the scopes of rows, and what is known of whom they are delivered to.

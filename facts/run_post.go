@@ -54,11 +54,14 @@ func (o *post) resolve(g *group, w *workspace, n *needs) {
 	n.row(row.Info.Parent, row.Owner)
 	head := readstate.BlockOf(row.Ranks.Head)
 	n.removed = append(n.removed, BlockKey{RemovedSet, scope, head}, BlockKey{EveryoneSet, scope, head})
-	for _, id := range append([]readstate.MemberID{o.Author, o.Principal}, o.Mentions...) {
+	for i, id := range append([]readstate.MemberID{o.Author, o.Principal}, o.Mentions...) {
 		if m, ok, _ := g.memberKeys.get(memberName{w.Key, id}); ok {
 			n.row(scope, m)
 			n.row(row.Info.Parent, m)
 			n.blockers = append(n.blockers, m)
+			if i > 1 {
+				n.inboxes = append(n.inboxes, m)
+			}
 		}
 	}
 }

@@ -143,7 +143,7 @@ func (g *group) takeBack(
 			return nil, err
 		}
 	}
-	return gone, nil
+	return gone, g.retract(ctx, w, gone)
 }
 
 // withTwins returns the live ones of the entries, each followed by its live twin.

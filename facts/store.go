@@ -89,6 +89,15 @@ type Tx interface {
 	Joined(ctx context.Context, scopes []readstate.ScopeKey, limit int) ([]RowKey, error)
 	Blocks(ctx context.Context, keys []BlockKey) ([]BlockRow, error)
 	BlockedBy(ctx context.Context, members []readstate.MemberKey) ([]BlockedPair, error)
+	Inboxes(ctx context.Context, members []readstate.MemberKey) ([]InboxRow, error)
+	// InboxItems returns the items of messages, retracted ones included.
+	InboxItems(ctx context.Context, messages []Place) ([]InboxItem, error)
+	// InboxItemsBy returns live items that a member sent.
+	InboxItemsBy(ctx context.Context, sender readstate.MemberKey, limit int) ([]InboxItem, error)
+	// Items returns items of an inbox above a position, ascending.
+	Items(
+		ctx context.Context, member readstate.MemberKey, after Position, limit int,
+	) ([]InboxItem, error)
 
 	Seeker
 

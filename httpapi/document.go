@@ -127,7 +127,7 @@ func refusals(rt route) []int {
 	switch {
 	case rt.method == http.MethodGet && strings.HasPrefix(rt.path, sessionPath):
 		out = append(out, 409, 413, 415)
-	case rt.method != http.MethodGet:
+	case rt.method != http.MethodGet, rt.tag == "inbox": // which a gap may make impossible to answer
 		out = append(out, 409, 413, 415)
 	default:
 		out = append(out, 413, 415) // a GET with a body is one, too
@@ -250,7 +250,7 @@ func (d *document) events() *huma.Schema {
 		d.event(live.EventMessage, false, "A message of a scope in ?messages= or a subscribe frame has "+
 			"changed. Not resumed: read the messages again after a gap.",
 			reflect.TypeFor[live.MessageEvent]()),
-		d.event(live.EventInbox, false, "Reserved.", reflect.TypeFor[live.InboxHint]()),
+		d.event(live.EventInbox, false, "The member's inbox has changed: a hint to read its badge.", reflect.TypeFor[live.InboxHint]()),
 		d.event(live.EventRefused, false, "Something that was asked for is not followed.",
 			reflect.TypeFor[live.Refused]()),
 		d.event(live.EventExpired, false, "The last event of a stream whose token ended.",

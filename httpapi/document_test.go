@@ -119,6 +119,16 @@ func TestExamplesAreAccepted(t *testing.T) {
 			h.want(200, "POST", "acme/scopes/job/members:batch", service, members)
 			x.path = strings.Replace(x.path, "{s}", "job", 1) + "?member=ada"
 		}
+		if strings.Contains(x.path, "/inbox/") {
+			who := "bob"
+			if strings.HasSuffix(x.path, "/acks") {
+				who = "ada"
+				opened := h.want(200, "POST", "acme/members/ada/inbox:open?member=ada", service, nil)
+				id, _ := opened.at(t, "snapshotId").(string)
+				x.body = strings.Replace(x.body, "q0Jq0J3mU8q2J3mU8q2J3g", id, 1)
+			}
+			x.path += "?member=" + who
+		}
 		if strings.HasSuffix(x.path, "/wake") {
 			h.want(200, "PUT", "acme/members/ada", service, object{"kind": "agent"})
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi/framing"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/live/strict"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -68,14 +69,14 @@ var table = []row{
 	{CodeVersionConflict, 409, "Another device was faster", []error{
 		facts.ErrConflict, readstate.ErrConflict}},
 	{CodeScopeReplaced, 409, "The session was merged into another", []error{facts.ErrReplaced}},
-	{CodeSourceGap, 409, "Sources are missing", nil},
+	{CodeSourceGap, 409, "Sources are missing", []error{inbox.ErrGap}},
 	{CodeBodyTooLarge, 413, "The body is too large", nil},
 	{CodeNotOwner, 421, "Another process owns the workspace", []error{facts.ErrNotOwner}},
 	{CodeOverBudget, 429, "Too much for now", []error{facts.ErrLimit, unread.ErrBudget}},
 	{CodeUnavailable, 503, "Not available for now", []error{
-		facts.ErrUnavailable, facts.ErrClosed, unread.ErrNotServable, live.ErrDraining,
+		facts.ErrUnavailable, facts.ErrClosed, inbox.ErrClosed, unread.ErrNotServable, live.ErrDraining,
 		context.DeadlineExceeded, context.Canceled}},
-	{CodeProjectionBehind, 503, "The projection is behind", nil},
+	{CodeProjectionBehind, 503, "The projection is behind", []error{inbox.ErrBehind}},
 	{CodeInternal, 500, "Something broke", nil},
 }
 

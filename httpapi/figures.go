@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-im/tidemark/facts"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/unread"
@@ -18,6 +19,7 @@ type reading struct {
 	intake    intake.Stats // of snapshot mode
 	lane      facts.LaneStats
 	outbox    outbox.Stats // of a server that has one
+	inbox     inbox.Stats  // likewise
 	hub       live.Stats
 	streams   live.Options
 	limits    Limits

@@ -23,7 +23,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/internal/apicheck"
 	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/readstate"
@@ -118,6 +120,7 @@ type harness struct {
 	t      *testing.T
 	engine *tidemark.Engine
 	api    *httpapi.Server
+	inbox  *inbox.Inbox
 	http   *httptest.Server
 	check  *apicheck.Checker
 	prefix string
@@ -183,6 +186,7 @@ func makeHarness(t *testing.T, network *outbox.Network, options ...option) *harn
 		t.Fatal(err)
 	}
 	cfg.Engine = h.engine
+	cfg.Inbox = h.makeInbox()
 	stop := func() {}
 	if network != nil {
 		cfg.Outbox, stop = startOutbox(t, h.engine, *network)
@@ -219,6 +223,26 @@ func makeHarness(t *testing.T, network *outbox.Network, options ...option) *harn
 	}
 	t.Cleanup(h.noteAnswers)
 	return h
+}
+
+// makeInbox makes inboxes whose worker is moved by hand.
+func (h *harness) makeInbox() *inbox.Inbox {
+	h.t.Helper()
+	port, err := h.engine.Inboxes(context.Background(), func(changes []facts.InboxChange) {
+		for _, c := range changes {
+			h.inbox.Poke(c.Member)
+		}
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.inbox, err = inbox.New(inbox.Options{
+		Store: port.Store, Terms: port.Terms, Changed: port.Changed,
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.inbox
 }
 
 // statement is one SQL statement with the path that led to it.

@@ -77,6 +77,9 @@ func (c survey) figures() []figure {
 	if c.s.outbox != nil {
 		all = slices.Concat(all, outboxFigures, outboxLimitFigures)
 	}
+	if c.s.inbox != nil {
+		all = slices.Concat(all, inboxFigures)
+	}
 	return all
 }
 
@@ -89,6 +92,9 @@ func (c survey) Describe(to chan<- *prometheus.Desc) {
 		for _, f := range outboxStoreFigures {
 			to <- f.desc
 		}
+	}
+	if c.s.inbox != nil {
+		to <- badgeSeconds
 	}
 }
 
@@ -104,6 +110,10 @@ func (c survey) Collect(to chan<- prometheus.Metric) {
 	}
 	if in := c.s.engine.Intake(); in != nil {
 		r.intake = in.Stats()
+	}
+	if c.s.inbox != nil {
+		r.inbox = c.s.inbox.Stats()
+		to <- badgeHistogram(&r.inbox)
 	}
 	all := c.figures()
 	if c.s.outbox != nil {

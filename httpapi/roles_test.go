@@ -75,6 +75,11 @@ var leastRoles = map[string]httpapi.Role{
 	"listDeadLetters":    httpapi.RoleAdmin,
 	"requeueDeadLetter":  httpapi.RoleAdmin,
 
+	"sendToInbox":      httpapi.RoleMember,
+	"openInbox":        httpapi.RoleMember,
+	"acknowledgeInbox": httpapi.RoleMember,
+	"inboxBadge":       httpapi.RoleMember,
+
 	"getReadState":  httpapi.RoleMember,
 	"putReadState":  httpapi.RoleMember,
 	"readAll":       httpapi.RoleMember,

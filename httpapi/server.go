@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/httpapi/framing"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/outbox"
 )
@@ -32,6 +33,9 @@ type Config struct {
 	// Outbox wakes agents and tells webhooks; its routes answer unavailable without one. The
 	// caller runs and closes it.
 	Outbox *outbox.Outbox
+	// Inbox serves the newly-unread badge; its routes answer unavailable without one. The caller runs
+	// and closes it.
+	Inbox *inbox.Inbox
 	// Prefix is where an embedder mounts the server, as in "/unread": it begins with a slash
 	// and does not end with one. The server takes it off by itself.
 	Prefix string
@@ -58,6 +62,7 @@ type Config struct {
 type Server struct {
 	engine   *tidemark.Engine
 	outbox   *outbox.Outbox
+	inbox    *inbox.Inbox
 	auth     Authenticator
 	limits   Limits
 	prefix   string
@@ -100,7 +105,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Live.Log = cfg.Log
 	}
 	s := &Server{
-		engine: cfg.Engine, outbox: cfg.Outbox, auth: cfg.Auth, limits: cfg.Limits,
+		engine: cfg.Engine, outbox: cfg.Outbox, inbox: cfg.Inbox, auth: cfg.Auth, limits: cfg.Limits,
 		prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version),
@@ -144,6 +149,7 @@ func (s *Server) routes() {
 	s.addWakes()
 	s.addWebhooks()
 	s.addDeadLetters()
+	s.addInbox()
 }
 
 // Document returns the OpenAPI document as it is served.

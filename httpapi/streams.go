@@ -72,7 +72,9 @@ func (c *call) follow(sub live.Subscription, run runner) error {
 }
 
 func (c *call) subscription(p *streamParams) (live.Subscription, error) {
-	sub := live.Subscription{Workspace: c.ws, Scopes: p.Messages, Resume: p.Resume}
+	sub := live.Subscription{
+		Workspace: c.ws, Scopes: p.Messages, Resume: p.Resume, Inbox: c.inboxHints(),
+	}
 	if p.Members != nil {
 		if !c.trusted() {
 			return sub, refuse(CodeForbidden, "streams of many members are for services")

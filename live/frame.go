@@ -9,7 +9,7 @@ const (
 	EventUnread   Event = "unread"
 	EventMessage  Event = "message"
 	EventSession  Event = "session-updated" // streams of sessions
-	EventInbox    Event = "inbox"           // reserved: nothing sends it yet
+	EventInbox    Event = "inbox"           // a hint to read the badge again
 	EventRefused  Event = "refused"
 	EventExpired  Event = "expired"
 	EventPing     Event = "ping" // sockets; server-sent events use a comment line
@@ -33,7 +33,7 @@ type Hello struct {
 // Expired is the last frame of a stream whose token ended.
 type Expired struct{}
 
-// InboxHint says that a member's inbox changed.
+// InboxHint says that a member's inbox changed. The badge is left out where it cannot be read now.
 type InboxHint struct {
 	Member string `json:"member,omitempty"`
 	Badge  any    `json:"badge,omitempty"`

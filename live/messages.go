@@ -101,6 +101,7 @@ func (s *Stream) watchMore(ctx context.Context, ids []string) error {
 	for _, m := range added {
 		s.members[m] = struct{}{}
 	}
+	s.followInbox(added...)
 	s.owe(0, added...)
 	return nil
 }
@@ -110,6 +111,9 @@ func (s *Stream) unwatch(ids []string) {
 		m := readstate.MemberID(id)
 		if _, had := s.members[m]; had {
 			s.watch.Remove(m)
+			if s.inbox != nil {
+				s.inbox.Unwatch(m)
+			}
 			delete(s.members, m)
 			delete(s.told, m)
 		}

@@ -32,6 +32,9 @@ type Subscription struct {
 	// Sessions makes it a stream of the one member's sessions and their messages: its frames are
 	// of sessions, and nothing else of the member is sent.
 	Sessions bool
+	// Inbox reads the badge that goes with a hint, which may be nil. Where there is no function no hint
+	// is sent.
+	Inbox func(ctx context.Context, m readstate.MemberID) any
 	// Resume is the id of the last frame of an earlier stream, empty for none.
 	Resume string
 	// Spend takes the cost of a client's frame off a budget: one, and one for each scope to look
@@ -66,6 +69,7 @@ type Stream struct {
 	id      string
 	members map[readstate.MemberID]struct{}         // of a stream of many
 	feed    *tidemark.Feed                          // nil until there is a scope
+	inbox   *tidemark.InboxFeed                     // nil where no hints are sent
 	parents map[readstate.ScopeID]readstate.ScopeID // of the subscribed threads
 	resumed bool
 	told    map[readstate.MemberID]unread.State
@@ -132,6 +136,9 @@ func (s *Stream) prepare(ctx context.Context) error {
 			s.members[m] = struct{}{}
 		}
 	}
+	if s.sub.Inbox != nil && !s.sub.Sessions {
+		s.inbox = s.sub.Workspace.InboxFeed(s.sub.Members...)
+	}
 	if s.sub.Sessions {
 		s.feed = s.sub.Workspace.Feed()
 		s.feed.SubscribeSessions(s.sub.Members[0])
@@ -167,6 +174,9 @@ func (s *Stream) Close() {
 	}
 	if s.feed != nil {
 		s.feed.Close()
+	}
+	if s.inbox != nil {
+		s.inbox.Close()
 	}
 	s.hub.leave()
 	s.hub = nil
@@ -242,6 +252,7 @@ func (s *Stream) attend(ctx context.Context, commands <-chan *command) error {
 		case <-s.watch.Lost():
 		case <-s.bell:
 		case <-s.feedReady():
+		case <-s.inboxReady():
 		case c = <-commands:
 		case <-closedIf(len(s.debts) > 0):
 		}
@@ -300,6 +311,9 @@ func (s *Stream) turn(ctx context.Context, c *command) error {
 	}
 	if err == nil && s.feed != nil {
 		err = s.messages(ctx)
+	}
+	if err == nil && s.inbox != nil {
+		err = s.hints(ctx)
 	}
 	if err == nil && c != nil {
 		err = s.obey(ctx, *c)

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/internal/demo"
+	"github.com/tidemark-im/tidemark/internal/walk"
 	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -30,6 +31,7 @@ const (
 type demoCommand struct {
 	logFlags
 	settingFlags
+	Story  string        `arg:"" optional:"" default:"" enum:"inbox," help:"inbox: play the story of the newly-unread badge, and end."`
 	Listen string        `default:"127.0.0.1:8480" help:"Where the page is, as HOST:PORT."`
 	Every  time.Duration `default:"4s" help:"How often somebody writes; 0 for silence."`
 	Open   bool          `help:"Open the first link in the browser."`
@@ -47,6 +49,9 @@ func (c *demoCommand) Validate() error {
 }
 
 func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
+	if c.Story == "inbox" {
+		return walk.Inbox(ctx, m.Stdout)
+	}
 	if c.LogLevel == "info" {
 		c.LogLevel = "warn" // the links are what one should see
 	}
@@ -76,6 +81,11 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, effects.stop()) }()
+	inboxes, err := startInboxes(ctx, engine, c.values.Inbox, nil, m.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inboxes.stop()) }()
 	if err := demo.Seed(ctx, engine); err != nil {
 		return err
 	}
@@ -87,7 +97,8 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	defer auth.Close()
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Outbox: effects.Outbox, Auth: auth, Limits: c.values.HTTP, Live: c.values.Live,
+		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Limits: c.values.HTTP, Live: c.values.Live,
 		App: demo.Page(), Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {

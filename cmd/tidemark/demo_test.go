@@ -99,3 +99,23 @@ func TestDemoOnABusyPort(t *testing.T) {
 }
 
 func first(a, _ string) string { return a }
+
+// The story of the inbox badge is played to its end and leaves nothing behind.
+//
+// covers: IN-101 IN-104
+func TestDemoInbox(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("TMPDIR", home)
+	o := run(t, "demo", "inbox").done(t)
+	for _, want := range []string{
+		"15. The source is made unavailable", `"acknowledged_through":3,"count":1,"projected_through":4,"senders":["Dee"]`,
+	} {
+		if !strings.Contains(o.out, want) {
+			t.Errorf("no %s in\n%s", want, o.out)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(home, "*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	run(t, "demo", "nothing").fails(t, exitUsage, "inbox")
+}

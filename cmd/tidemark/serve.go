@@ -10,10 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/rueidis"
 
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/inbox"
+	"github.com/tidemark-im/tidemark/inbox/redisset"
 )
 
 type serveCommand struct {
@@ -28,6 +31,7 @@ type serveCommand struct {
 	CORSOrigin   []string      `name:"cors-origin" placeholder:"ORIGIN" help:"${about_cors_origin}"`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
+	Substrate    string        `placeholder:"redis://HOST:PORT" help:"Redis or Valkey for prepared summaries of inboxes."`
 	DrainTimeout time.Duration `default:"10s" help:"How long open requests and streams may take to end."`
 }
 
@@ -43,6 +47,11 @@ func (c *serveCommand) Validate() error {
 	}
 	if err := checkAddress("listen", c.Listen); err != nil {
 		return err
+	}
+	if c.Substrate != "" {
+		if _, err := rueidis.ParseURL(c.Substrate); err != nil {
+			return fmt.Errorf("--substrate: %w", err)
+		}
 	}
 	if c.AdminListen != noListener {
 		if err := checkAddress("admin-listen", c.AdminListen); err != nil {
@@ -76,12 +85,23 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, effects.stop()) }()
+	summary, release, err := c.summary(log)
+	if err != nil {
+		return err
+	}
+	defer release()
+	inboxes, err := startInboxes(ctx, engine, c.values.Inbox, summary, m.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inboxes.stop()) }()
 	metrics, err := processMetrics()
 	if err != nil {
 		return err
 	}
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Outbox: effects.Outbox, Auth: auth, Limits: c.values.HTTP,
+		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
 	})
@@ -107,6 +127,24 @@ func processMetrics() (*prometheus.Registry, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return r, nil
+}
+
+// summary connects to where prepared summaries are kept, if there is such a place.
+func (c *serveCommand) summary(log *slog.Logger) (s inbox.Summary, release func(), err error) {
+	if c.Substrate == "" {
+		return nil, func() {}, nil
+	}
+	options, err := rueidis.ParseURL(c.Substrate)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--substrate: %w", err)
+	}
+	options.DisableCache = true // what is read was written a moment ago
+	client, err := rueidis.NewClient(options)
+	if err != nil {
+		log.Warn("the substrate cannot be reached; until a restart the store answers instead", "error", err)
+		return nil, func() {}, nil
+	}
+	return redisset.New(client), client.Close, nil
 }
 
 func (c *serveCommand) listen(ctx context.Context) (*listeners, error) {

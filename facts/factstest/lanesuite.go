@@ -63,7 +63,7 @@ func testLane(t *testing.T, open Opener, share, kind, kinds int) {
 	}
 	for i, p := range slices.Concat(
 		parts, groupParts, ruleParts, eventParts, toldParts, workParts, taskLaneParts,
-		activityParts, sessionParts,
+		activityParts, sessionParts, inboxParts,
 	) {
 		if i%kinds != kind {
 			continue

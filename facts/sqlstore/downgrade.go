@@ -34,6 +34,10 @@ var obstacles = []struct {
 	query         string
 }{
 	{
+		6, "texts were sent to inboxes", "nothing can be done: they are nowhere else",
+		`SELECT count(*) FROM inbox_messages WHERE text IS NOT NULL`,
+	},
+	{
 		5, "snapshot rows are protected by Task columns",
 		"bring them back: tidemark migrate --snapshots sqlite:PATH --fold",
 		`SELECT count(*) FROM member_scope_unread_runtime_snapshots

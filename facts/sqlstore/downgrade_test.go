@@ -142,6 +142,13 @@ func TestObstacles(t *testing.T) {
 			rows: []string{taskScope}, to: 2, want: []line{{3, 1, "tasks"}},
 		},
 		"a task, to a schema that knows it": {rows: []string{taskScope}, to: 3},
+		"a text in an inbox, and one that was taken back": {
+			rows: []string{
+				`INSERT INTO inbox_messages VALUES (1, 1, x'61', x'62')`,
+				`INSERT INTO inbox_messages VALUES (1, 2, x'63', NULL)`,
+			},
+			to: 5, want: []line{{6, 1, "inboxes"}},
+		},
 		"a session": {
 			rows: []string{`INSERT INTO sessions VALUES (1, 1, 1, 0)`},
 			to:   4, want: []line{{5, 1, "sessions"}},

@@ -63,7 +63,7 @@ var (
 	scannedWorkspaces = regexp.MustCompile(`^SCAN (w|w USING COVERING INDEX \w+|workspaces)$`)
 	// A search names at least a scope, a member or another whole key.
 	searched = regexp.MustCompile(`^SEARCH \w+ (EXISTS )?USING .*\((scope|member|rowid|workspace|author|actor|op_actor|` +
-		`parent|owner|id|created_at|erased|recipient|webhook|slow|due_at|settled_at|died_at|<expr>)[=<>]`)
+		`parent|owner|sender|id|created_at|erased|recipient|webhook|slow|due_at|settled_at|died_at|<expr>)[=<>]`)
 	sorts = "USE TEMP B-TREE FOR "
 )
 

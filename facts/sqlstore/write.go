@@ -32,7 +32,7 @@ var (
 func (s *session) Write(ctx context.Context, c *facts.Changes) error {
 	steps := [...]func(context.Context, *facts.Changes) error{
 		s.writePrincipals, s.writeScopes, s.writeStates, s.writeMessages, s.writeMarks, s.writeTasks,
-		s.writeSessions, s.trim,
+		s.writeSessions, s.writeInboxes, s.trim,
 	}
 	for _, step := range steps {
 		if err := step(ctx, c); err != nil {

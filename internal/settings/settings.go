@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/live"
 	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/unread"
@@ -26,6 +27,7 @@ type Values struct {
 	Live    live.Options
 	HTTP    httpapi.Limits
 	Outbox  outbox.Limits
+	Inbox   inbox.Limits
 }
 
 // Defaults are the values that hold where nobody says otherwise.
@@ -41,7 +43,7 @@ func Defaults() Values {
 			Heartbeat: live.DefaultHeartbeat, WriteTimeout: live.DefaultWriteTimeout,
 			Retry: live.DefaultRetry, PageRows: live.DefaultPageRows,
 		},
-		HTTP: httpapi.DefaultLimits(), Outbox: outbox.DefaultLimits(),
+		HTTP: httpapi.DefaultLimits(), Outbox: outbox.DefaultLimits(), Inbox: inbox.DefaultLimits(),
 	}
 }
 

@@ -39,6 +39,10 @@ func parts() []Part {
 			Title: "Wakes and webhooks", Prefix: "TIDEMARK_OUTBOX_", Settings: wakes,
 			About: "What is sent to agents and webhooks, and how often it is tried.",
 		},
+		{
+			Title: "Inboxes", Prefix: "TIDEMARK_INBOX_", Settings: inboxes,
+			About: "The newly-unread badge: how it is derived, and how long what it is derived from is kept.",
+		},
 	}
 }
 

@@ -62,7 +62,7 @@ var places = []place{
 	// A client knows a server by its wire only; its tests run against a real one.
 	{
 		pattern: "client/...", may: []string{"readstate"},
-		against: []string{".", "httpapi", "live", "facts/..."},
+		against: []string{".", "httpapi", "live", "inbox", "facts/..."},
 	},
 	{pattern: "conformance/...", may: []string{"readstate", "client/..."}},
 	{pattern: "web/..."},

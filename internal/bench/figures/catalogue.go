@@ -33,6 +33,8 @@ const (
 	redisRead           = "redis-mark-read"
 	postgresMessage     = "postgres-message"
 	postgresCountsTable = "postgres-counts"
+	inboxBadge          = "inbox-badge"
+	inboxBadgeRedis     = "inbox-badge-redis"
 )
 
 // Suite is everything there is to measure.
@@ -54,6 +56,7 @@ func Suite() *bench.Suite {
 			{Name: "streams", Fills: []string{sseMemory, sseDeliveries}, Run: runStreams},
 			{Name: "start", Fills: []string{processStart}, Run: runStart},
 			{Name: "flush", Fills: []string{flushRows}, Run: runFlush},
+			{Name: "bell", Fills: []string{inboxBadge}, Run: runBell},
 			{
 				Name: "postgres", Against: "postgres",
 				Fills: []string{httpPostgres, postgresMessage, postgresCountsTable}, Run: runPostgres,
@@ -61,6 +64,10 @@ func Suite() *bench.Suite {
 			{
 				Name: "redis", Against: "redis",
 				Fills: []string{redisMessage, redisCounts, redisRead}, Run: runRedis,
+			},
+			{
+				Name: "bell beside redis", Against: "redis", Fills: []string{inboxBadgeRedis},
+				Run: runRedisBell,
 			},
 		},
 	}
@@ -70,6 +77,15 @@ func most(v float64) bench.Bound  { return bench.Bound{AtMost: v} }
 func least(v float64) bench.Bound { return bench.Bound{AtLeast: v} }
 
 var catalogue = []bench.Definition{
+	{
+		Name: inboxBadge, Bound: most(1.5), Held: "large by small inbox",
+		Title: "A badge of an inbox that retains 1,000,000 items, all projected, against one of 10 " +
+			"with as many senders.",
+	},
+	{
+		Name: inboxBadgeRedis, Bound: most(1.5), Held: "large by small inbox",
+		Title: "The same with a prepared summary in Redis.",
+	},
 	{
 		Name: message1M, Bound: most(1.5), Held: "big by small channel",
 		Title: "A message in a channel of 1,000,000 members, all of whom were caught up, against " +

@@ -83,6 +83,10 @@ func TestPostgres(t *testing.T) {
 
 func TestRedis(t *testing.T) { measureQuickly(t, "^redis-", rival(t, "redis")) }
 
+func TestBell(t *testing.T) { measureQuickly(t, "^inbox-badge$", nil) }
+
+func TestRedisBell(t *testing.T) { measureQuickly(t, "^inbox-badge-redis$", rival(t, "redis")) }
+
 // Every figure is filled by one group, and every group fills figures of the catalogue.
 func TestSuite(t *testing.T) {
 	s := Suite()
