@@ -83,9 +83,10 @@ func (f *Intake) Open(id readstate.WorkspaceID) error {
 		return fmt.Errorf("open %q: %w", id, ErrOpen)
 	}
 	n := newNames()
-	// A position of an earlier process lies below, as long as that took in less than one event a
-	// second: a stream that resumes there begins anew.
-	begin := readstate.LSN(max(1, f.cfg.Now()/1000))
+	// A position of an earlier process lies below, as long as that took in fewer than a million
+	// events a second and the clock did not go back by as long as that ran: a stream that resumes
+	// there begins anew.
+	begin := readstate.LSN(max(1, min(f.cfg.Now(), maxClock)) * 1000)
 	s := &space{
 		intake: f, id: id, names: n, lsn: begin,
 		scopes: map[readstate.ScopeKey]*scope{}, idle: make(chan struct{}),
@@ -99,6 +100,9 @@ func (f *Intake) Open(id readstate.WorkspaceID) error {
 	f.spaces[id] = s
 	return nil
 }
+
+// maxClock is the last millisecond of which positions are made; they go on from there.
+const maxClock = readstate.MaxCounter / 2000
 
 func (f *Intake) space(id readstate.WorkspaceID) (*space, error) {
 	f.mu.RLock()
