@@ -2,6 +2,7 @@ package intake
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,43 @@ func TestFlushInBatches(t *testing.T) {
 			t.Errorf("%d flushes for 1,001 rows", n)
 		}
 	})
+}
+
+// A message makes its scope dirty, and the rows of its author and of those it names; they wait for the
+// flush. Everybody else's value changes without a row of theirs.
+// covers: RT-120
+func TestAMessageMakesItsScopeDirty(t *testing.T) {
+	timed(t, Config{}, func(t *testing.T, b *bench, pass func(time.Duration)) {
+		b.tell(room("c", crowdIDs(40)...)...)
+		b.flush()
+		b.store.written()
+		m := msg("c", 1, "m00")
+		m.Mentions = []readstate.MemberID{"m07"}
+		b.tell(m)
+		for _, id := range crowdIDs(40)[1:] {
+			b.shows(id, "c", 1, unread.Ready)
+		}
+		if n, rows := b.f.Stats().Books.Backlog, b.store.written(); n != 3 || len(rows) > 0 {
+			t.Errorf("a backlog of %d rows, %d written", n, len(rows))
+		}
+		pass(30 * time.Second)
+		var who []readstate.MemberID
+		for _, r := range b.store.written() {
+			who = append(who, r.Member)
+		}
+		slices.Sort(who)
+		if !slices.Equal(who, []readstate.MemberID{"", "m00", "m07"}) {
+			t.Errorf("rows of %q were written", who)
+		}
+	})
+}
+
+// crowdIDs are n members.
+func crowdIDs(n int) (ids []readstate.MemberID) {
+	for i := range n {
+		ids = append(ids, readstate.MemberID(fmt.Sprintf("m%02d", i)))
+	}
+	return ids
 }
 
 // A failed flush is tried again after pauses that grow, and its rows stay dirty.

@@ -25,7 +25,7 @@ func (b *bench) put(rows ...snapshot.Row) {
 }
 
 // Rows without ranks are served from their counts, and go on counting from there.
-// covers: RT-287 RT-315 RT-334 RT-352 RT-351 RT-331 RT-332 RT-333
+// covers: RT-287 RT-315 RT-334 RT-352
 func TestRowsWithoutRanks(t *testing.T) {
 	b := newBench(t, Config{})
 	b.put(stored())

@@ -3,6 +3,7 @@ package intake
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread/snapshot"
@@ -160,7 +161,14 @@ func (s *space) readRoster(sc *scope) error {
 			return fmt.Errorf("roster of %s: %w: %d after %d", sc.id, errRoster,
 				page.Generation, generation)
 		}
-		generation = page.Generation
+		if generation = page.Generation; generation > math.MaxInt64 {
+			return fmt.Errorf("roster of %s: %w: generation %d", sc.id, ErrInvalid, generation)
+		}
+		for i := range page.Members {
+			if err := page.Members[i].valid(); err != nil {
+				return fmt.Errorf("roster of %s: %w", sc.id, err)
+			}
+		}
 		members = append(members, page.Members...)
 		s.intake.metrics.sawRoster(len(members))
 		if len(members) > s.intake.cfg.MaxRoster {
