@@ -20,10 +20,12 @@ import (
 type Snapshots struct {
 	// Store names where the rows are kept: "sqlite:PATH".
 	Store string
-	// Rows takes the place of Store for rows kept elsewhere. It is closed by the caller.
+	// Rows takes the place of Store for rows kept elsewhere. It is closed by the caller, after the
+	// engine.
 	Rows snapshot.Store
-	// Intake holds the budgets, and the roster where there is one; Store, Now, Log and Runtime are
-	// the engine's.
+	// Intake holds the budgets, which its FromEnv takes from the environment, and the roster where
+	// there is one. Store, Now and Log are the engine's. Of the budgets in Runtime those hold that
+	// Options.Runtime leaves at zero.
 	Intake intake.Config
 }
 
@@ -48,6 +50,9 @@ func openSnapshots(ctx context.Context, opts Options) (*Engine, error) {
 			return nil, fmt.Errorf("open: snapshots %q: want sqlite:PATH: %w", s.Store, facts.ErrInvalid)
 		}
 		store, err := sqlsnap.OpenSQLite(ctx, path, sqlsnap.Options{OnStatement: opts.OnStatement})
+		if errors.Is(err, sqlsnap.ErrOwned) {
+			err = fmt.Errorf("%w: %w", facts.ErrNotOwner, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", s.Store, err)
 		}
@@ -55,7 +60,7 @@ func openSnapshots(ctx context.Context, opts Options) (*Engine, error) {
 	}
 	e := &Engine{opts: opts, store: none, feeds: newFeeds(), log: opts.Log, stop: func() {}}
 	cfg := s.Intake
-	cfg.Store, cfg.Log, cfg.Runtime = rows, opts.Log, opts.Runtime
+	cfg.Store, cfg.Log, cfg.Runtime = rows, opts.Log, opts.Runtime.Or(cfg.Runtime)
 	cfg.Now = func() int64 { return opts.Now().UnixMilli() }
 	var err error
 	if e.intake, err = intake.New(cfg); err != nil {
