@@ -232,7 +232,7 @@ func TestHydrationBudgets(t *testing.T) {
 	}
 }
 
-// covers: RT-376, RT-321, RT-345
+// covers: RT-376, RT-321, RT-345, RT-428
 func TestColdReadsWaitAndWithhold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, r := bubble(t, Config{HydrateWait: 3 * time.Second})
@@ -265,6 +265,9 @@ func TestColdReadsWaitAndWithhold(t *testing.T) {
 		}
 		if asked := g.seen().asked; len(asked) != 1 {
 			t.Errorf("asked at %v", asked)
+		}
+		if n := r.Stats().Suppressed; n != 5 {
+			t.Errorf("%d of 5 answers were counted as withheld", n)
 		}
 		// A read that comes in time is answered as soon as the page is there.
 		time.AfterFunc(time.Second, func() { close(g.open) })

@@ -21,7 +21,8 @@ func (f *Intake) warm() {
 	for sc := f.jobs.next(); sc != nil; sc = f.jobs.next() {
 		err := sc.space.serve(sc)
 		if errors.Is(err, errWaits) {
-			continue // its channel queues it again
+			f.jobs.hold() // its channel queues it again
+			continue
 		}
 		if err != nil {
 			if f.ctx.Err() != nil {
