@@ -16,7 +16,19 @@ import (
 // Snapshots configures an engine without facts of its own: the program keeps messages, cursors
 // and memberships, and tells the engine's [intake.Intake] of each once it is durable. All that the
 // engine writes are snapshot rows, by interval; after a restart they are served as hints until
-// events settle them.
+// events settle them. What a program does, as the example of [Open] shows:
+//
+//  1. Open the engine, then each workspace that this process owns: Engine.Intake().Open. Nothing is
+//     read for it.
+//  2. After each of its own transactions, [Workspace.Tell] what became durable: the scope with its
+//     type and the memberships first, then messages, cursors and marks, one scope's in their order.
+//     Tell waits for nothing; Intake.Settle waits until everything told is taken in.
+//  3. Read with [Workspace.Row], Unread, Summary, Watch and the others that ask memory, and mind the
+//     State of an answer: ready is exact, snapshot_serving may be behind, others come without a
+//     number. Operations on facts, such as Post, fail with facts.ErrUnavailable or ErrNotFound.
+//  4. Close the engine: what was told is taken in and written, as far as that takes seconds only.
+//
+// Package intake has the duties in full, and what happens to what is not told.
 type Snapshots struct {
 	// Store names where the rows are kept: "sqlite:PATH".
 	Store string
