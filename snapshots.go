@@ -16,14 +16,28 @@ import (
 // Snapshots configures an engine without facts of its own: the program keeps messages, cursors
 // and memberships, and tells the engine's [intake.Intake] of each once it is durable. All that the
 // engine writes are snapshot rows, by interval; after a restart they are served as hints until
-// events settle them.
+// events settle them. What a program does, as the example of [Open] shows:
+//
+//  1. Open the engine, then each workspace that this process owns: Engine.Intake().Open. Nothing is
+//     read for it.
+//  2. After each of its own transactions, [Workspace.Tell] what became durable: the scope with its
+//     type and the memberships first, then messages, cursors and marks, one scope's in their order.
+//     Tell waits for nothing; Intake.Settle waits until everything told is taken in.
+//  3. Read with [Workspace.Row], Unread, Summary, Watch and the others that ask memory, and mind the
+//     State of an answer: ready is exact, snapshot_serving may be behind, others come without a
+//     number. Operations on facts, such as Post, fail with facts.ErrUnavailable or ErrNotFound.
+//  4. Close the engine: what was told is taken in and written, as far as that takes seconds only.
+//
+// Package intake has the duties in full, and what happens to what is not told.
 type Snapshots struct {
 	// Store names where the rows are kept: "sqlite:PATH".
 	Store string
-	// Rows takes the place of Store for rows kept elsewhere. It is closed by the caller.
+	// Rows takes the place of Store for rows kept elsewhere. It is closed by the caller, after the
+	// engine.
 	Rows snapshot.Store
-	// Intake holds the budgets, and the roster where there is one; Store, Now, Log and Runtime are
-	// the engine's.
+	// Intake holds the budgets, which its FromEnv takes from the environment, and the roster where
+	// there is one. Store, Now and Log are the engine's. Of the budgets in Runtime those hold that
+	// Options.Runtime leaves at zero.
 	Intake intake.Config
 }
 
@@ -48,6 +62,9 @@ func openSnapshots(ctx context.Context, opts Options) (*Engine, error) {
 			return nil, fmt.Errorf("open: snapshots %q: want sqlite:PATH: %w", s.Store, facts.ErrInvalid)
 		}
 		store, err := sqlsnap.OpenSQLite(ctx, path, sqlsnap.Options{OnStatement: opts.OnStatement})
+		if errors.Is(err, sqlsnap.ErrOwned) {
+			err = fmt.Errorf("%w: %w", facts.ErrNotOwner, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", s.Store, err)
 		}
@@ -55,7 +72,7 @@ func openSnapshots(ctx context.Context, opts Options) (*Engine, error) {
 	}
 	e := &Engine{opts: opts, store: none, feeds: newFeeds(), log: opts.Log, stop: func() {}}
 	cfg := s.Intake
-	cfg.Store, cfg.Log, cfg.Runtime = rows, opts.Log, opts.Runtime
+	cfg.Store, cfg.Log, cfg.Runtime = rows, opts.Log, opts.Runtime.Or(cfg.Runtime)
 	cfg.Now = func() int64 { return opts.Now().UnixMilli() }
 	var err error
 	if e.intake, err = intake.New(cfg); err != nil {

@@ -3,7 +3,9 @@ package tidemark_test
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/facts"
@@ -68,8 +70,8 @@ func TestSnapshotMode(t *testing.T) {
 	if _, err := eng.Workspaces(ctx); !errors.Is(err, facts.ErrUnavailable) {
 		t.Errorf("workspaces: %v", err)
 	}
-	if _, err := tidemark.Open(ctx, tidemark.Options{Snapshots: &tidemark.Snapshots{Store: "sqlite:" + path}}); err == nil {
-		t.Error("a second owner of the snapshots")
+	if _, err := tidemark.Open(ctx, tidemark.Options{Snapshots: &tidemark.Snapshots{Store: "sqlite:" + path}}); !errors.Is(err, facts.ErrNotOwner) {
+		t.Errorf("a second owner of the snapshots: %v", err)
 	}
 	if err := eng.Close(); err != nil {
 		t.Fatal(err)
@@ -81,6 +83,36 @@ func TestSnapshotMode(t *testing.T) {
 	}
 	if err := eng.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the environment sets reaches the memory of an embedded engine; what the program sets goes
+// before.
+// covers: RT-442
+func TestSnapshotBudgets(t *testing.T) {
+	set := map[string]string{
+		"HYDRATE_BATCH_SIZE": "7", "HYDRATE_RETRY": "9s", "MAX_BYTES": "64MiB", "MAX_QUEUED_EVENTS": "11",
+		"MAX_ENTRIES": "12",
+	}
+	opts := tidemark.Options{Snapshots: &tidemark.Snapshots{
+		Store: "sqlite:" + filepath.Join(t.TempDir(), "snap.db"),
+	}}
+	if err := opts.Snapshots.Intake.FromEnv(func(name string) (string, bool) {
+		text, ok := set[strings.TrimPrefix(name, intake.EnvPrefix)]
+		return text, ok
+	}); err != nil {
+		t.Fatal(err)
+	}
+	opts.Runtime.MaxEntries = 99
+	eng, err := tidemark.Open(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	b := eng.Intake().Stats().Budgets
+	if b.Runtime.HydratePageSize != 7 || b.Runtime.HydrateRetry != 9*time.Second ||
+		b.Runtime.MaxBytes != 64<<20 || b.MaxQueuedEvents != 11 || b.Runtime.MaxEntries != 99 {
+		t.Errorf("%+v", b)
 	}
 }
 

@@ -16,7 +16,10 @@ type agenda struct {
 	busy  map[*workspace]struct{}
 	times timeHeap
 	index map[appointment]*timed
-	bell  chan struct{} // of capacity one
+	// retries are those of times that come after a pause, in the order of their coming: a pause is
+	// over when it took its time, whatever the clock says meanwhile.
+	retries []retry
+	bell    chan struct{} // of capacity one
 	// asleep says that only the bell wakes the attending goroutine; while it is not, it looks
 	// by itself soon enough, and a writer is spared the price of waking somebody.
 	asleep  atomic.Bool
@@ -56,6 +59,16 @@ type timed struct {
 	place int
 }
 
+// retry is an appointment after a pause.
+type retry struct {
+	*timed
+	by  int64 // the clock's time of it
+	due time.Time
+}
+
+// gone reports that the appointment was kept, moved or taken off.
+func (r retry) gone() bool { return r.place < 0 || r.at != r.by }
+
 type timeHeap []*timed
 
 func (h timeHeap) Len() int           { return len(h) }
@@ -72,6 +85,7 @@ func (h *timeHeap) Push(x any) {
 func (h *timeHeap) Pop() any {
 	last := len(*h) - 1
 	t := (*h)[last]
+	t.place = -1
 	(*h)[last] = nil
 	*h = (*h)[:last]
 	return t
@@ -102,26 +116,45 @@ func (a *agenda) work(ws *workspace) {
 
 // set moves an appointment; zero takes it off.
 func (a *agenda) set(ws *workspace, id readstate.MemberID, kind errand, at int64) {
-	key := appointment{ws, id, kind}
 	if at == 0 {
 		a.remove(ws, id, kind)
 		return
 	}
 	a.mu.Lock()
-	if t := a.index[key]; t != nil {
-		t.at = at
-		heap.Fix(&a.times, t.place)
-	} else {
-		t = &timed{appointment: key, at: at}
-		a.index[key] = t
-		heap.Push(&a.times, t)
-	}
-	first := a.times[0].appointment == key
+	first := a.times.first(a.put(appointment{ws, id, kind}, at))
 	a.mu.Unlock()
 	if first {
 		a.ring()
 	}
 }
+
+// retry makes an appointment for when a pause that begins now is over. All pauses are equally long.
+func (a *agenda) retry(ws *workspace, id readstate.MemberID, now int64, pause time.Duration) {
+	a.mu.Lock()
+	t := a.put(appointment{ws, id, retryPage}, now+pause.Milliseconds())
+	a.retries = append(a.retries, retry{t, t.at, time.Now().Add(pause)})
+	first := a.times.first(t)
+	a.mu.Unlock()
+	if first {
+		a.ring()
+	}
+}
+
+// put makes or moves an appointment. Under the lock.
+func (a *agenda) put(key appointment, at int64) *timed {
+	t := a.index[key]
+	if t != nil {
+		t.at = at
+		heap.Fix(&a.times, t.place)
+		return t
+	}
+	t = &timed{appointment: key, at: at}
+	a.index[key] = t
+	heap.Push(&a.times, t)
+	return t
+}
+
+func (h timeHeap) first(t *timed) bool { return h[0] == t }
 
 func (a *agenda) remove(ws *workspace, id readstate.MemberID, kind errand) {
 	key := appointment{ws, id, kind}
@@ -146,7 +179,7 @@ func (a *agenda) removeAll(ws *workspace) {
 }
 
 // take removes and returns the workspaces with pending work and the appointments due by now,
-// and says when the next one is; zero for none.
+// and says in how many milliseconds the next one is; zero for none.
 func (a *agenda) take(now int64) (busy []*workspace, due []appointment, next int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,8 +192,20 @@ func (a *agenda) take(now int64) (busy []*workspace, due []appointment, next int
 		delete(a.index, t.appointment)
 		due = append(due, t.appointment)
 	}
+	for len(a.retries) > 0 && (a.retries[0].gone() || time.Until(a.retries[0].due) <= 0) {
+		if t := a.retries[0]; !t.gone() { // by a clock that went back it is still to come
+			heap.Remove(&a.times, t.place)
+			delete(a.index, t.appointment)
+			due = append(due, t.appointment)
+		}
+		a.retries[0] = retry{}
+		a.retries = a.retries[1:]
+	}
 	if len(a.times) > 0 {
-		next = a.times[0].at
+		next = max(1, a.times[0].at-now)
+	}
+	if len(a.retries) > 0 {
+		next = min(next, max(1, time.Until(a.retries[0].due).Milliseconds()))
 	}
 	return busy, due, next
 }
@@ -190,7 +235,7 @@ func (r *Runtime) attend() {
 		}
 		wait := time.Hour
 		if next != 0 {
-			wait = min(wait, time.Duration(max(1, next-r.now()))*time.Millisecond)
+			wait = min(wait, time.Duration(next)*time.Millisecond)
 		}
 		if awake {
 			wait = min(wait, attendEvery)

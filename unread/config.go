@@ -61,50 +61,63 @@ func Defaults() Config {
 	}
 }
 
+// Or returns c with the budgets of other where c has none. The ports and Hints stay those of c.
+func (c Config) Or(other Config) Config {
+	numbers, spans := other.budgets()
+	own, ownSpans := c.budgets()
+	for i, b := range own {
+		if *b.value == 0 {
+			*b.value = *numbers[i].value
+		}
+	}
+	for i, d := range ownSpans {
+		if *d.value == 0 {
+			*d.value = *spans[i].value
+		}
+	}
+	return c
+}
+
+// budget is a number or a duration of a Config, with the name of its field.
+type budget[T any] struct {
+	name  string
+	value *T
+}
+
+func (c *Config) budgets() ([]budget[int], []budget[time.Duration]) {
+	return []budget[int]{
+			{"HydratePageSize", &c.HydratePageSize},
+			{"HydrateConcurrency", &c.HydrateConcurrency},
+			{"MaxHydrations", &c.MaxHydrations},
+			{"MaxWorkspaceHydrations", &c.MaxWorkspaceHydrations},
+			{"RingEvents", &c.RingEvents},
+			{"MaxEntries", &c.MaxEntries},
+			{"MaxBytes", &c.MaxBytes},
+			{"MaxFirePerTick", &c.MaxFirePerTick},
+			{"MaxWatchMembers", &c.MaxWatchMembers},
+		}, []budget[time.Duration]{
+			{"HydrateRetry", &c.HydrateRetry},
+			{"HydrateWait", &c.HydrateWait},
+		}
+}
+
 func (c Config) withDefaults() (Config, error) {
-	or := Defaults()
 	if c.Source == nil {
 		return c, errors.New("unread: Config.Source is required")
 	}
 	if c.Now == nil {
 		c.Now = func() int64 { return time.Now().UnixMilli() }
 	}
-	for _, b := range []struct {
-		name  string
-		value *int
-		or    int
-	}{
-		{"HydratePageSize", &c.HydratePageSize, or.HydratePageSize},
-		{"HydrateConcurrency", &c.HydrateConcurrency, or.HydrateConcurrency},
-		{"MaxHydrations", &c.MaxHydrations, or.MaxHydrations},
-		{"MaxWorkspaceHydrations", &c.MaxWorkspaceHydrations, or.MaxWorkspaceHydrations},
-		{"RingEvents", &c.RingEvents, or.RingEvents},
-		{"MaxEntries", &c.MaxEntries, or.MaxEntries},
-		{"MaxBytes", &c.MaxBytes, or.MaxBytes},
-		{"MaxFirePerTick", &c.MaxFirePerTick, or.MaxFirePerTick},
-		{"MaxWatchMembers", &c.MaxWatchMembers, or.MaxWatchMembers},
-	} {
+	numbers, spans := c.budgets()
+	for _, b := range numbers {
 		if *b.value < 0 {
 			return c, fmt.Errorf("unread: Config.%s is %d, must be positive", b.name, *b.value)
 		}
-		if *b.value == 0 {
-			*b.value = b.or
-		}
 	}
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		or    time.Duration
-	}{
-		{"HydrateRetry", &c.HydrateRetry, or.HydrateRetry},
-		{"HydrateWait", &c.HydrateWait, or.HydrateWait},
-	} {
+	for _, d := range spans {
 		if *d.value < 0 {
 			return c, fmt.Errorf("unread: Config.%s is %v, must be positive", d.name, *d.value)
 		}
-		if *d.value == 0 {
-			*d.value = d.or
-		}
 	}
-	return c, nil
+	return c.Or(Defaults()), nil
 }

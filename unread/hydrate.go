@@ -287,7 +287,7 @@ func (r *Runtime) again(ws *workspace, j *job) {
 func (r *Runtime) later(ws *workspace, j *job) {
 	r.inactive(ws, j)
 	j.phase = failed
-	r.agenda.set(ws, j.member, retryPage, ws.st.now+r.cfg.HydrateRetry.Milliseconds())
+	r.agenda.retry(ws, j.member, ws.st.now, r.cfg.HydrateRetry)
 }
 
 // restart throws the job's page away and begins with the first.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,36 @@ func bubble(t *testing.T, cfg Config) (*gate, *Runtime) {
 	g.do(t, r, room...)
 	g.do(t, r, "post s1 A")
 	return g, r
+}
+
+// A failed page is read again after the pause, also where the clock is an hour behind by then.
+// covers: RT-403
+func TestRetryByAClockThatGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{mirror: newMirror(nil), open: make(chan struct{}), start: time.Now()}
+		close(g.open)
+		var back atomic.Int64 // milliseconds
+		r, err := New(Config{Source: g, Now: func() int64 {
+			return time.Since(g.start).Milliseconds() + time.Hour.Milliseconds() - back.Load()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.Open(testSpace, 0)
+		g.do(t, r, room...)
+		g.refuse(errors.New("disk on fire"))
+		r.HasUnread(testSpace, "B")
+		synctest.Wait()
+		back.Store(time.Hour.Milliseconds())
+		for range 2 {
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+		}
+		if asked := g.seen().asked; !slices.Equal(asked, []time.Duration{0, 5 * time.Second, 10 * time.Second}) {
+			t.Errorf("pages were read after %v", asked)
+		}
+	})
 }
 
 // covers: RT-403, RT-348
@@ -201,7 +232,7 @@ func TestHydrationBudgets(t *testing.T) {
 	}
 }
 
-// covers: RT-376, RT-321, RT-345
+// covers: RT-376, RT-321, RT-345, RT-428
 func TestColdReadsWaitAndWithhold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, r := bubble(t, Config{HydrateWait: 3 * time.Second})
@@ -234,6 +265,9 @@ func TestColdReadsWaitAndWithhold(t *testing.T) {
 		}
 		if asked := g.seen().asked; len(asked) != 1 {
 			t.Errorf("asked at %v", asked)
+		}
+		if n := r.Stats().Suppressed; n != 5 {
+			t.Errorf("%d of 5 answers were counted as withheld", n)
 		}
 		// A read that comes in time is answered as soon as the page is there.
 		time.AfterFunc(time.Second, func() { close(g.open) })

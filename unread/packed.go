@@ -198,6 +198,7 @@ func (r *rows) load(e int32) full {
 	if !hasE {
 		v[fieldE] = plainE(v[fieldRead], v[fieldEffective])
 	}
+	v[fieldStateLSN] += uint64(r.base)
 	f.set(&v)
 	return f
 }
@@ -241,6 +242,7 @@ func coldLen(head uint32) int {
 func (r *rows) store(e int32, f *full) {
 	var v numbers
 	f.numbers(&v)
+	v[fieldStateLSN] = uint64(max(f.stateLSN, r.base) - r.base)
 	h := r.hotAt(e)
 	next := hot{flags: h.flags & listMask, cold: h.cold}
 	next.set(flagJoined, f.row.Joined)

@@ -123,6 +123,27 @@ func TestOrdinaryRowsAreHotAlone(t *testing.T) {
 	}
 }
 
+// Commit numbers count from where memory began, so that large ones take no cold record; earlier ones
+// are as good as that.
+func TestCommitNumbersCountFromABase(t *testing.T) {
+	r := newRows(new(slab.Memory))
+	r.base = 1 << 50
+	e := r.take(1, 1).at
+	for lsn, want := range map[readstate.LSN]readstate.LSN{
+		0: 1 << 50, 1<<50 - 1: 1 << 50, 1 << 50: 1 << 50, 1<<50 + 7: 1<<50 + 7,
+		1<<50 + 1<<32 - 1: 1<<50 + 1<<32 - 1, 1<<50 + 1<<32: 1<<50 + 1<<32,
+	} {
+		f := full{row: readstate.Row{Joined: true, Effective: 1, Epoch: 1}, stateLSN: lsn}
+		r.store(e, &f)
+		if got := r.load(e).stateLSN; got != want {
+			t.Errorf("%d comes back as %d, want %d", lsn, got, want)
+		}
+		if cold := r.hotAt(e).cold != none; cold != (lsn >= 1<<50+1<<32) {
+			t.Errorf("%d has a cold record: %t", lsn, cold)
+		}
+	}
+}
+
 // What is there once per row, member and scope has the size that memory is reckoned with.
 func TestSizes(t *testing.T) {
 	for what, is := range map[string][2]uintptr{

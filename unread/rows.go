@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidemark-im/tidemark/internal/slab"
+	"github.com/tidemark-im/tidemark/readstate"
 )
 
 // runUnit is what sizes of runs are multiples of, and how many neighbouring rows surely have one
@@ -24,6 +25,8 @@ type rows struct {
 	cold   *slab.Runs[uint32]
 	owners column // a member for each unit of rows
 	n      int
+	// base is what the LSNs of rows are counted from: earlier ones are as good as this one.
+	base readstate.LSN
 }
 
 // link joins a row to its neighbours on the list it is on.

@@ -129,7 +129,7 @@ func (r *Runtime) Drop(id readstate.WorkspaceID) {
 func (r *Runtime) freshState(lsn readstate.LSN) *state {
 	st := newState(&r.memory, r.cfg.MaxFirePerTick, &r.metrics.checks)
 	if st.hints = r.cfg.Hints; st.hints {
-		st.began = lsn
+		st.began, st.rows.base = lsn, lsn
 	}
 	st.lsn = lsn
 	st.now = r.now()

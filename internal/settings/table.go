@@ -180,9 +180,10 @@ var snapshots = []Setting{
 		Name: "TIDEMARK_UNREAD_RUNTIME_SNAPSHOT_MAX_BACKLOG", Kind: Count,
 		Limit: "tidemark_snapshot_workspace_backlog_rows_limit",
 		Use:   "tidemark_snapshot_workspace_backlog_rows", Over: "tidemark_snapshot_refused_rows_total",
-		Does:   "rows of members that wait for a flush, in one workspace",
-		Beyond: "a row above it is withheld until there is room, and never guessed",
-		Why:    "the backlog is memory", least: 1_000, most: 100_000_000,
+		Does: "rows of members that wait for a flush, in one workspace",
+		Beyond: "a row above it is withheld until there is room, and never guessed; above four " +
+			"times as many, events are dropped and counted",
+		Why: "the backlog is memory", least: 1_000, most: 100_000_000,
 		field: func(v *Values) any { return &v.Intake.Limits.Backlog },
 	},
 	{

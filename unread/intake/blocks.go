@@ -1,25 +1,11 @@
 package intake
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread/snapshot"
 )
-
-// validBlocks refuses a list that no member can have.
-func validBlocks(ev BlocksChanged) error {
-	switch {
-	case ev.Member == "":
-		return fmt.Errorf("%w: no member", ErrInvalid)
-	case len(ev.Blocks) > MaxBlocks:
-		return fmt.Errorf("%w: %d blocks, at most %d", ErrInvalid, len(ev.Blocks), MaxBlocks)
-	case slices.Contains(ev.Blocks, "") || slices.Contains(ev.Blocks, ev.Member):
-		return fmt.Errorf("%w: a block of nobody, or of oneself", ErrInvalid)
-	}
-	return nil
-}
 
 // await has what newly blocked members write noted from the moment the block was told, although it is
 // carried out later.

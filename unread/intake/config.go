@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-im/tidemark/readstate"
@@ -141,11 +143,10 @@ type budget struct {
 }
 
 func (c *Config) budgets() []budget {
+	r, or := &c.Runtime, unread.Defaults()
 	return []budget{
 		{"SNAPSHOT_FLUSH_BATCH_SIZE", "Flush.FlushBatchSize", &c.Flush.FlushBatchSize,
 			snapshot.DefaultFlushBatchSize},
-		{"HYDRATE_MAX_CONCURRENCY", "Runtime.HydrateConcurrency", &c.Runtime.HydrateConcurrency, 2},
-		{"HYDRATE_BATCH_SIZE", "Runtime.HydratePageSize", &c.Runtime.HydratePageSize, 100},
 		{"SNAPSHOT_MAX_BACKLOG", "Limits.Backlog", &c.Limits.Backlog, snapshot.DefaultBacklog},
 		{"SNAPSHOT_MAX_CACHED_ROWS", "Limits.Cached", &c.Limits.Cached, snapshot.DefaultCached},
 		{"SNAPSHOT_MAX_CACHED_SCOPES", "Limits.Scopes", &c.Limits.Scopes, snapshot.DefaultScopes},
@@ -156,7 +157,36 @@ func (c *Config) budgets() []budget {
 		{"MAX_PENDING_SCOPES", "MaxWarmScopes", &c.MaxWarmScopes, 1_000},
 		{"PENDING_DRAIN_BATCH", "DrainBatch", &c.DrainBatch, 500},
 		{"MAX_COLD_ROSTER_MEMBERS", "MaxRoster", &c.MaxRoster, 10_000},
+
+		{"HYDRATE_MAX_CONCURRENCY", "Runtime.HydrateConcurrency", &r.HydrateConcurrency,
+			or.HydrateConcurrency},
+		{"HYDRATE_BATCH_SIZE", "Runtime.HydratePageSize", &r.HydratePageSize, or.HydratePageSize},
+		{"MAX_HYDRATIONS", "Runtime.MaxHydrations", &r.MaxHydrations, or.MaxHydrations},
+		{"MAX_WORKSPACE_HYDRATIONS", "Runtime.MaxWorkspaceHydrations", &r.MaxWorkspaceHydrations,
+			or.MaxWorkspaceHydrations},
+		{"MAX_RING_EVENTS", "Runtime.RingEvents", &r.RingEvents, or.RingEvents},
+		{"MAX_ENTRIES", "Runtime.MaxEntries", &r.MaxEntries, or.MaxEntries},
+		{"MAX_BYTES", "Runtime.MaxBytes", &r.MaxBytes, or.MaxBytes},
+		{"MAX_STEP_ROWS", "Runtime.MaxFirePerTick", &r.MaxFirePerTick, or.MaxFirePerTick},
+		{"MAX_WATCH_MEMBERS", "Runtime.MaxWatchMembers", &r.MaxWatchMembers, or.MaxWatchMembers},
 	}
+}
+
+// parse reads a positive number. One of bytes may have KiB, MiB, GiB or TiB behind it.
+func (b *budget) parse(text string) (int, error) {
+	size := 1
+	if b.env == "MAX_BYTES" {
+		for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+			if number, ok := strings.CutSuffix(text, unit); ok {
+				text, size = number, 1<<(10*(i+1))
+			}
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil && (n <= 0 || n > math.MaxInt/size) {
+		err = strconv.ErrRange
+	}
+	return n * size, err
 }
 
 // span is a duration of Config likewise.
@@ -175,14 +205,18 @@ func (c *Config) spans() []span {
 			snapshot.DefaultFlushRetry},
 		{"SNAPSHOT_FLUSH_TIMEOUT", "Flush.FlushTimeout", &c.Flush.FlushTimeout,
 			snapshot.DefaultFlushTimeout},
-		{"HYDRATE_RETRY", "Runtime.HydrateRetry", &c.Runtime.HydrateRetry, 5 * time.Second},
+		{"HYDRATE_RETRY", "Runtime.HydrateRetry", &c.Runtime.HydrateRetry,
+			unread.Defaults().HydrateRetry},
+		{"HYDRATE_WAIT", "Runtime.HydrateWait", &c.Runtime.HydrateWait,
+			unread.Defaults().HydrateWait},
 	}
 }
 
 // EnvPrefix begins the name of every variable that FromEnv reads.
 const EnvPrefix = "TIDEMARK_UNREAD_RUNTIME_"
 
-// FromEnv fills the budgets of c that the environment sets; lookup is os.LookupEnv. A value that
+// FromEnv fills the budgets of c that the environment sets, those of Runtime included; lookup is
+// os.LookupEnv. A value that
 // is not a positive integer, or for a duration not a positive Go duration as "30s", is an error
 // that names its variable: it never becomes the default by itself.
 func (c *Config) FromEnv(lookup func(string) (string, bool)) error {
@@ -192,8 +226,8 @@ func (c *Config) FromEnv(lookup func(string) (string, bool)) error {
 		if !ok {
 			continue
 		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n <= 0 {
+		n, err := b.parse(text)
+		if err != nil {
 			bad = append(bad, fmt.Errorf("%s%s is %q, must be a positive integer",
 				EnvPrefix, b.env, text))
 			continue

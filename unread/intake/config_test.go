@@ -70,6 +70,7 @@ func TestBadOverrides(t *testing.T) {
 	for _, b := range c.budgets() {
 		bad(b.env, "0", "-1", "x", "1.5", "")
 	}
+	bad("MAX_BYTES", "0GiB", "-1MiB", "GiB", "1.5GiB", "9999999999TiB", "1GB")
 	for _, d := range c.spans() {
 		bad(d.env, "0s", "-1s", "30", "x", "")
 	}

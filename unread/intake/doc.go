@@ -69,6 +69,9 @@
 // # Failures
 //
 //   - The table or the roster does not answer: events wait, and are tried again by interval.
+//   - The table takes no rows: memory keeps them, at most four backlogs of them. Events beyond that are
+//     dropped, as those are that no queue has room for.
+//   - A stop takes in what waits, as far as there is time, and flushes. It is the last to write.
 //   - A crash loses what was not flushed. The next event of a scope shows that entries are missing:
 //     they count for nobody, and nothing goes looking for them.
 //   - Events contradict memory: the workspace's memory is read again; Stats counts it.

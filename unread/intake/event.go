@@ -1,14 +1,11 @@
 package intake
 
-import (
-	"fmt"
-	"math"
-
-	"github.com/tidemark-im/tidemark/readstate"
-)
+import "github.com/tidemark-im/tidemark/readstate"
 
 // Event is one fact that the program has made durable. Generations, where they are not zero,
-// order the events of one fact: an older one never overwrites a newer one.
+// order the events of one fact: an older one never overwrites a newer one. They are at most
+// 2^63 - 1, so that nanoseconds will do; revisions and seqs are at most 2^53 - 1. Ids and other texts
+// are UTF-8 and otherwise anything. Tell refuses what is not.
 type Event interface {
 	place() readstate.ScopeID
 }
@@ -225,51 +222,3 @@ func (e MessageVisibilityChanged) place() readstate.ScopeID   { return e.Scope }
 func (e ScopeStateChanged) place() readstate.ScopeID          { return e.Scope }
 func (e BlocksChanged) place() readstate.ScopeID              { return "" }
 func (e EventLost) place() readstate.ScopeID                  { return e.Scope }
-
-// valid refuses what no program can mean, whatever memory holds.
-func valid(ev Event) error {
-	member := readstate.MemberID("-")
-	var revision readstate.Revision
-	switch ev := ev.(type) {
-	case MessageStored:
-		member, revision = ev.Author, ev.Revision
-		if ev.Seq == 0 {
-			return fmt.Errorf("%w: no seq", ErrInvalid)
-		}
-	case NonMessageActivityStored:
-		member = ev.Actor
-		if ev.Seq == 0 {
-			return fmt.Errorf("%w: no seq", ErrInvalid)
-		}
-	case ReadCursorAdvanced:
-		member, revision = ev.Member, max(ev.Revision, ev.Head)
-	case ActivityReadCursorAdvanced:
-		member = ev.Member
-	case ManualUnreadSet:
-		member, revision = ev.Member, ev.From
-	case ManualUnreadCleared:
-		member = ev.Member
-	case NotificationPolicyChanged:
-		member = ev.Member
-	case MembershipChanged:
-		member, revision = ev.Member, ev.EffectiveFrom
-	case MessageVisibilityChanged:
-		member = ev.Member
-	case ScopeTrimmed:
-		revision = ev.Floor
-	case ScopeStateChanged:
-		revision = ev.Head
-	case BlocksChanged:
-		return validBlocks(ev)
-	}
-	if ev.place() == "" {
-		return fmt.Errorf("%w: no scope", ErrInvalid)
-	}
-	if member == "" {
-		return fmt.Errorf("%w: no member", ErrInvalid)
-	}
-	if revision > math.MaxInt64 || uint64(revision) > readstate.MaxCounter {
-		return fmt.Errorf("%w: revision %d", ErrInvalid, revision)
-	}
-	return nil
-}

@@ -1,7 +1,10 @@
 package intake
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -90,6 +93,43 @@ func TestFlushInBatches(t *testing.T) {
 			t.Errorf("%d flushes for 1,001 rows", n)
 		}
 	})
+}
+
+// A message makes its scope dirty, and the rows of its author and of those it names; they wait for the
+// flush. Everybody else's value changes without a row of theirs.
+// covers: RT-120
+func TestAMessageMakesItsScopeDirty(t *testing.T) {
+	timed(t, Config{}, func(t *testing.T, b *bench, pass func(time.Duration)) {
+		b.tell(room("c", crowdIDs(40)...)...)
+		b.flush()
+		b.store.written()
+		m := msg("c", 1, "m00")
+		m.Mentions = []readstate.MemberID{"m07"}
+		b.tell(m)
+		for _, id := range crowdIDs(40)[1:] {
+			b.shows(id, "c", 1, unread.Ready)
+		}
+		if n, rows := b.f.Stats().Books.Backlog, b.store.written(); n != 3 || len(rows) > 0 {
+			t.Errorf("a backlog of %d rows, %d written", n, len(rows))
+		}
+		pass(30 * time.Second)
+		var who []readstate.MemberID
+		for _, r := range b.store.written() {
+			who = append(who, r.Member)
+		}
+		slices.Sort(who)
+		if !slices.Equal(who, []readstate.MemberID{"", "m00", "m07"}) {
+			t.Errorf("rows of %q were written", who)
+		}
+	})
+}
+
+// crowdIDs are n members.
+func crowdIDs(n int) (ids []readstate.MemberID) {
+	for i := range n {
+		ids = append(ids, readstate.MemberID(fmt.Sprintf("m%02d", i)))
+	}
+	return ids
 }
 
 // A failed flush is tried again after pauses that grow, and its rows stay dirty.
@@ -181,6 +221,100 @@ func TestStop(t *testing.T) {
 	b.f.Abandon()
 	if err := b.f.Close(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	b.open()
+	b.shows("b", "c", 1, unread.SnapshotServing)
+}
+
+// An orderly stop takes in what waits before it flushes; what cannot be read holds it up no longer than
+// its first failure, and a store that stands still half of the time that there is.
+// covers: RT-032
+func TestStopTakesInWhatWaits(t *testing.T) {
+	for _, store := range []string{"sound", "failing", "still"} {
+		t.Run(store, func(t *testing.T) {
+			b := newBench(t, Config{})
+			b.tell(room("c", "a", "b")...)
+			b.tell(append(room("d", "a", "b"), ScopeStateChanged{Scope: "t", Parent: "c"})...)
+			b.tell(msg("d", 1, "a"))
+			b.restart()
+			gate := make(chan struct{})
+			b.store.mu.Lock()
+			b.store.gate = gate
+			b.store.mu.Unlock()
+			if err := b.f.Tell(space0, msg("c", 1, "a"), MembershipChanged{Scope: "c", Member: "x", Joined: true},
+				MembershipChanged{Scope: "t", Member: "x", Joined: true}, msg("t", 1, "a")); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if store == "still" {
+				ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+			} else {
+				b.store.fail(store == "failing")
+				close(gate)
+			}
+			defer cancel()
+			err := b.f.Close(ctx)
+			if ctx.Err() != nil && store != "still" {
+				t.Errorf("the stop took all of its time: %v", err)
+			}
+			if err := b.f.Tell(space0, msg("c", 2, "a")); !errors.Is(err, ErrClosed) {
+				t.Errorf("told after the stop: %v", err)
+			}
+			b.store.fail(false)
+			if store == "still" {
+				close(gate)
+			}
+			b.open()
+			if store == "sound" {
+				b.shows("b", "c", 1, unread.SnapshotServing)
+				b.shows("x", "t", 1, unread.SnapshotServing)
+			}
+			b.shows("b", "d", 1, unread.SnapshotServing)
+		})
+	}
+}
+
+// Once an intake has stopped, nothing of it writes any more: the rows may be somebody else's.
+func TestNothingIsWrittenAfterAStop(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		b := newBench(t, Config{})
+		b.tell(room("c", "a", "b")...)
+		b.tell(msg("c", 1, "a"))
+		old := b.f
+		if crash {
+			old.Abandon()
+		} else if err := old.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.store.written()
+		if err := old.Flush(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("crash %t: a flush after it: %v", crash, err)
+		}
+		if err := old.Barrier(t.Context(), space0, Delivery{Scope: "c", Revision: 1}); !errors.Is(err, ErrClosed) {
+			t.Errorf("crash %t: a barrier after it: %v", crash, err)
+		}
+		if rows := b.store.written(); len(rows) > 0 {
+			t.Errorf("crash %t: %d rows were written after it", crash, len(rows))
+		}
+	}
+}
+
+// A stop ends flushes of operators, also those that wait for another one; the last flush writes what
+// they left.
+func TestStopEndsAFlush(t *testing.T) {
+	b := newBench(t, Config{})
+	b.tell(room("c", "a", "b")...)
+	b.tell(msg("c", 1, "a"))
+	stopped := make(chan error, 1)
+	b.store.during = func() {
+		go func() { stopped <- b.f.Close(context.Background()) }()
+		if err := b.f.Flush(context.Background()); !errors.Is(err, ErrClosed) {
+			t.Errorf("a flush that waited: %v", err)
+		}
+	}
+	b.f.Flush(context.Background()) // its write ends with the stop, or was faster
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 	b.open()
 	b.shows("b", "c", 1, unread.SnapshotServing)

@@ -83,9 +83,10 @@ func (f *Intake) Open(id readstate.WorkspaceID) error {
 		return fmt.Errorf("open %q: %w", id, ErrOpen)
 	}
 	n := newNames()
-	// A position of an earlier process lies below, as long as that took in less than one event a
-	// second: a stream that resumes there begins anew.
-	begin := readstate.LSN(max(1, f.cfg.Now()/1000))
+	// A position of an earlier process lies below, as long as that took in fewer than a million
+	// events a second and the clock did not go back by as long as that ran: a stream that resumes
+	// there begins anew.
+	begin := readstate.LSN(max(1, min(f.cfg.Now(), maxClock)) * 1000)
 	s := &space{
 		intake: f, id: id, names: n, lsn: begin,
 		scopes: map[readstate.ScopeKey]*scope{}, idle: make(chan struct{}),
@@ -99,6 +100,9 @@ func (f *Intake) Open(id readstate.WorkspaceID) error {
 	f.spaces[id] = s
 	return nil
 }
+
+// maxClock is the last millisecond of which positions are made; they go on from there.
+const maxClock = readstate.MaxCounter / 2000
 
 func (f *Intake) space(id readstate.WorkspaceID) (*space, error) {
 	f.mu.RLock()
@@ -189,20 +193,45 @@ func (f *Intake) Settle(ctx context.Context, id readstate.WorkspaceID) error {
 	}
 }
 
-// Flush writes what is dirty now. The interval does it by itself; this is for an operator.
-func (f *Intake) Flush(ctx context.Context) error { return f.flusher.Flush(ctx) }
+// Flush writes what is dirty now. The interval does it by itself; this is for an operator. After
+// Close or Abandon it fails with ErrClosed: somebody else may own the rows.
+func (f *Intake) Flush(ctx context.Context) error {
+	err := f.flusher.Flush(ctx)
+	if errors.Is(err, snapshot.ErrStopped) {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return err
+}
 
-// Close ends every goroutine, events that wait are lost, and flushes once more as far as the
-// context allows. The store stays open. After Abandon it does nothing.
+// Close takes no more events, takes those in that wait as long as what they wait for can be read,
+// ends every goroutine and flushes once more, all as far as the context allows: half of its time is
+// for events, the rest for the flush. The store stays open. After Abandon it does nothing.
 func (f *Intake) Close(ctx context.Context) error {
-	f.end()
-	f.mu.RLock()
-	abandoned := f.abandoned
-	f.mu.RUnlock()
+	f.mu.Lock()
+	abandoned, again := f.abandoned, f.closed
+	f.closed = true
+	f.mu.Unlock()
 	if abandoned {
 		return nil
 	}
+	if !again {
+		f.drain(ctx)
+	}
+	f.end()
 	return f.flusher.Close(ctx)
+}
+
+// drain waits until no event waits any more, or all that do have failed to be read.
+func (f *Intake) drain(ctx context.Context) {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	select {
+	case <-f.jobs.drained():
+	case <-ctx.Done():
+	}
 }
 
 // Abandon ends every goroutine and writes nothing: what a crash leaves.
@@ -258,6 +287,28 @@ type jobs struct {
 	timers map[*scope]*time.Timer
 	count  int
 	closed bool
+	// empty, where it is not nil, is closed once nothing is queued or being read: what is left has
+	// failed, and waits for its next try or for what does.
+	empty chan struct{}
+	held  int // scopes that wait for another one
+}
+
+// drained returns a channel that is closed when only failures are left, or nothing.
+func (q *jobs) drained() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	empty := make(chan struct{})
+	q.empty = empty
+	q.look()
+	return empty
+}
+
+// look closes what drained gave out, if the time has come. Under the lock.
+func (q *jobs) look() {
+	if q.empty != nil && q.count <= len(q.timers)+q.held {
+		close(q.empty)
+		q.empty = nil
+	}
 }
 
 func (q *jobs) init() {
@@ -293,10 +344,19 @@ func (q *jobs) next() *scope {
 	return s
 }
 
-// again queues a job that is counted already.
+// hold notes that a job waits for another scope.
+func (q *jobs) hold() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held++
+	q.look()
+}
+
+// again queues a job that was on hold.
 func (q *jobs) again(s *scope) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.held--
 	if !q.closed {
 		q.scopes = append(q.scopes, s)
 		q.more.Signal()
@@ -319,12 +379,14 @@ func (q *jobs) later(s *scope, after time.Duration) {
 			q.more.Signal()
 		}
 	})
+	q.look()
 }
 
 func (q *jobs) done() {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.count--
-	q.mu.Unlock()
+	q.look()
 }
 
 func (q *jobs) close() {

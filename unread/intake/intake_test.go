@@ -127,6 +127,27 @@ func TestResumeAcrossRestarts(t *testing.T) {
 	}
 }
 
+// So does one whose process took in more than the clock has seconds, when the next one did, too.
+func TestResumeAfterABusyProcess(t *testing.T) {
+	b := newBench(t, Config{})
+	b.tell(room("c", "a", "b")...)
+	for r := readstate.Revision(1); r <= 40; r++ {
+		b.tell(msg("c", r, "a"))
+	}
+	b.shows("b", "c", 40, unread.Ready)
+	row, _ := b.row("b", "c")
+	b.clock.Add(10)
+	b.restart()
+	b.tell(msg("c", 41, "a")) // which the stream was not told of
+	for r := readstate.Revision(1); r <= 60; r++ {
+		b.tell(msg("d", r, "a"))
+	}
+	changes, err := b.f.Runtime().Changed(t.Context(), space0, "b", row.LSN)
+	if err != nil || !changes.Whole {
+		t.Fatalf("%+v %v", changes, err)
+	}
+}
+
 // After a restart nobody knows whether the head that was flushed is the scope's: a cursor there
 // settles nothing, until an event tells.
 // covers: RT-318 RT-320

@@ -90,7 +90,7 @@ func (s *faulty) Upsert(ctx context.Context, rows []snapshot.Row) error {
 		s.cut--
 	}
 	s.upserts = append(s.upserts, rows)
-	if !calledBy("(*Flusher).Flush", "(*Flusher).Barrier") {
+	if !calledBy("(*Flusher).flush", "(*Flusher).Barrier") {
 		s.strangers++
 	}
 	s.mu.Unlock()

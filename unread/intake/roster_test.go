@@ -39,12 +39,15 @@ func TestColdRoster(t *testing.T) {
 	// covers: RT-114 RT-122 RT-124 RT-392
 	s := b.f.Stats()
 	if s.Queued != 3 || s.PendingScopes != 1 || s.Rosters != 0 {
-		t.Fatalf("%+v", s)
+		t.Errorf("%+v", s)
 	}
 	if _, err := b.row("m07", "c"); err == nil {
-		t.Fatal("a scope without a roster is shown")
+		t.Error("a scope without a roster is shown")
 	}
 	roster.mu.Unlock()
+	if t.Failed() {
+		return // who waits for a worker that is lost waits for ever
+	}
 	b.settle()
 	// covers: RT-126 RT-422
 	if n := roster.asked(); n != 3 {
@@ -202,7 +205,9 @@ func TestRosterOverBudget(t *testing.T) {
 	}
 }
 
-// covers: RT-060 RT-343 RT-400 RT-280 RT-438 RT-472 RT-341 RT-342
+// A restore reads pages of rows and the frontiers of their scopes, each once, and nothing else: no
+// facts are looked at to see how far a row may be trusted.
+// covers: RT-060 RT-343 RT-400 RT-280 RT-438 RT-472 RT-341 RT-342 RT-331 RT-332 RT-333 RT-351
 func TestHydrationReadsPages(t *testing.T) {
 	cfg := Config{}
 	cfg.Runtime.HydratePageSize = 100

@@ -25,7 +25,7 @@ func (b *bench) put(rows ...snapshot.Row) {
 }
 
 // Rows without ranks are served from their counts, and go on counting from there.
-// covers: RT-287 RT-315 RT-334 RT-352 RT-351 RT-331 RT-332 RT-333
+// covers: RT-287 RT-315 RT-334 RT-352
 func TestRowsWithoutRanks(t *testing.T) {
 	b := newBench(t, Config{})
 	b.put(stored())
@@ -341,6 +341,55 @@ func TestBacklogOverBudget(t *testing.T) {
 	b.shows("m9", "c", 1, unread.Ready)
 	b.restart()
 	b.shows("m9", "c", 1, unread.SnapshotServing)
+}
+
+// A table that takes nothing for long costs no more memory than four backlogs: events beyond that are
+// dropped as those are that no queue has room for, and everything goes on once it takes rows again.
+// covers: RT-277 RT-413 RT-429 RT-434
+func TestTableThatTakesNothing(t *testing.T) {
+	cfg := Config{}
+	cfg.Limits.Backlog, cfg.Limits.Cached = 5, 5
+	for _, what := range []string{"rows", "scopes", "members"} {
+		t.Run(what, func(t *testing.T) {
+			b := newBench(t, cfg)
+			b.tell(room("c", "a", "b")...)
+			b.tell(msg("c", 1, "a"))
+			b.flush()
+			b.store.failAfter(0)
+			for i := range 300 {
+				m := readstate.MemberID(fmt.Sprint("m", i))
+				switch what {
+				case "rows":
+					b.tell(MembershipChanged{Scope: "c", Member: m, Joined: true})
+				case "scopes":
+					b.tell(msg(scopeNo(i), 1, "a"))
+				case "members":
+					b.tell(BlocksChanged{Member: m, Blocks: []readstate.MemberID{"a"}, Known: true})
+				}
+				if i%50 == 49 {
+					b.f.Flush(t.Context())
+				}
+				b.f.all()[0].book.Trim()
+			}
+			s := b.f.Stats()
+			if n := s.Books.Rows + s.Books.Scopes + s.Books.People; s.DroppedEvents == 0 || n > 80 {
+				t.Errorf("%d dropped, in memory %+v", s.DroppedEvents, s.Books)
+			}
+			b.tell(MembershipChanged{Scope: "c", Member: "b"}) // who left is never shown
+			if row, err := b.row("b", "c"); err == nil {
+				t.Errorf("still seen: %+v", row)
+			}
+			b.store.failAfter(-1)
+			for range 5 {
+				b.flush()
+			}
+			b.tell(MembershipChanged{Scope: "c", Member: "z", Joined: true}, msg("c", 2, "a"))
+			b.shows("z", "c", 1, unread.Ready)
+			if s := b.f.Stats(); s.Failures+s.Runtime.Alarms+s.Books.Damaged > 0 || s.Books.Owed > 0 {
+				t.Errorf("%+v %+v", s.Books, s)
+			}
+		})
+	}
 }
 
 // A dropped event that leaves no gap of revisions withholds what was exact, too.

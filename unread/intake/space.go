@@ -88,6 +88,10 @@ func (s *space) tell(ev Event) error {
 	}
 	s.told++
 	next := told{ev, s.told}
+	if s.book.Full() && !safety(ev) {
+		s.drop(sc)
+		return nil
+	}
 	if (len(sc.pending) == 0 || s.passes(sc, ev)) && s.ready(sc, next) {
 		s.take(sc, next)
 		s.drain(sc)
@@ -97,10 +101,22 @@ func (s *space) tell(ev Event) error {
 	if s.wait(sc, next) {
 		s.await(ev, true)
 	}
-	if sc != s.people && sc.resting() && !s.has(sc, snapshot.Key{Scope: sc.key}) {
-		s.letGo([]readstate.ScopeKey{sc.key}) // refused: there is nothing to remember
-	}
+	s.unremember(sc)
 	return nil
+}
+
+// drop refuses an event that no budget has room for.
+func (s *space) drop(sc *scope) {
+	s.intake.metrics.dropped.Add(1)
+	sc.lose()
+	s.unremember(sc)
+}
+
+// unremember forgets a scope of which there is nothing, since what was told of it was refused.
+func (s *space) unremember(sc *scope) {
+	if sc != s.people && sc.resting() && !s.has(sc, snapshot.Key{Scope: sc.key}) {
+		s.letGo([]readstate.ScopeKey{sc.key})
+	}
 }
 
 // passes reports an event that owes nothing to the order of those that wait: what is archived is

@@ -3,6 +3,7 @@ package intake
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread/snapshot"
@@ -20,7 +21,8 @@ func (f *Intake) warm() {
 	for sc := f.jobs.next(); sc != nil; sc = f.jobs.next() {
 		err := sc.space.serve(sc)
 		if errors.Is(err, errWaits) {
-			continue // its channel queues it again
+			f.jobs.hold() // its channel queues it again
+			continue
 		}
 		if err != nil {
 			if f.ctx.Err() != nil {
@@ -160,7 +162,14 @@ func (s *space) readRoster(sc *scope) error {
 			return fmt.Errorf("roster of %s: %w: %d after %d", sc.id, errRoster,
 				page.Generation, generation)
 		}
-		generation = page.Generation
+		if generation = page.Generation; generation > math.MaxInt64 {
+			return fmt.Errorf("roster of %s: %w: generation %d", sc.id, ErrInvalid, generation)
+		}
+		for i := range page.Members {
+			if err := page.Members[i].valid(); err != nil {
+				return fmt.Errorf("roster of %s: %w", sc.id, err)
+			}
+		}
 		members = append(members, page.Members...)
 		s.intake.metrics.sawRoster(len(members))
 		if len(members) > s.intake.cfg.MaxRoster {

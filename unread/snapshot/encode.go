@@ -196,8 +196,13 @@ func whole(numbers ...int64) error {
 	return nil
 }
 
+// whole refuses generations below zero. They only order, so that any number may be one.
 func (g *Generations) whole() error {
-	return whole(g.Roster, g.Message, g.Activity, g.Membership, g.Notification, g.Manual, g.Rewind)
+	least := min(g.Roster, g.Message, g.Activity, g.Membership, g.Notification, g.Manual, g.Rewind)
+	if least < 0 {
+		return fmt.Errorf("%w: generation %d", ErrDamaged, least)
+	}
+	return nil
 }
 
 func (r *Ranks) whole() error {

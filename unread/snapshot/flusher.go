@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ type Flusher struct {
 	books func() []*Book
 	after func(b *Book)
 
-	mu     sync.Mutex // one flush at a time
+	turn   chan struct{} // of capacity one: one flush at a time
 	stop   context.CancelFunc
 	ctx    context.Context
 	worker sync.WaitGroup
@@ -36,7 +37,7 @@ func NewFlusher(cfg Config, books func() []*Book, after func(b *Book)) (*Flusher
 	if err != nil {
 		return nil, err
 	}
-	w := &Flusher{cfg: cfg, books: books, after: after}
+	w := &Flusher{cfg: cfg, books: books, after: after, turn: make(chan struct{}, 1)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	w.worker.Go(w.loop)
 	return w, nil
@@ -87,11 +88,44 @@ func (w *Flusher) loop() {
 	}
 }
 
+// ErrStopped is the answer of a flusher that was closed: the rows may have another owner by now.
+var ErrStopped = errors.New("flusher is stopped")
+
 // Flush writes what is dirty now, in batches, and leaves what becomes dirty meanwhile to the
-// next one. It is for the loop, an orderly stop and operators, never for a request.
+// next one. It is for the loop and operators, never for a request. A stop of the flusher ends it.
 func (w *Flusher) Flush(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	ctx, end := w.untilStop(ctx)
+	defer end()
+	return w.flush(ctx)
+}
+
+// untilStop is a context that ends with the flusher, too.
+func (w *Flusher) untilStop(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if w.ctx.Err() != nil {
+		cancel(ErrStopped)
+	}
+	forget := context.AfterFunc(w.ctx, func() { cancel(ErrStopped) })
+	return ctx, func() {
+		forget()
+		cancel(nil)
+	}
+}
+
+func (w *Flusher) flush(ctx context.Context) error {
+	select {
+	case w.turn <- struct{}{}:
+	default:
+		select {
+		case w.turn <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for another flush: %w", context.Cause(ctx))
+		}
+	}
+	defer func() { <-w.turn }()
+	if errors.Is(context.Cause(ctx), ErrStopped) {
+		return ErrStopped
+	}
 	var failed []error
 	for _, b := range w.books() {
 		if err := w.flushBook(ctx, b); err != nil {
@@ -122,9 +156,13 @@ func (w *Flusher) Barrier(
 	ctx context.Context, b *Book, scope readstate.ScopeKey, members []readstate.MemberKey,
 ) error {
 	w.barriers.Add(1)
+	ctx, end := w.untilStop(ctx)
+	defer end()
 	var refused error
 	_, err := w.put(ctx, b, func() (batch Batch) {
-		batch, refused = b.TakeThese(scope, members)
+		if refused = context.Cause(ctx); refused == nil {
+			batch, refused = b.TakeThese(scope, members)
+		}
 		return batch
 	})
 	if err = errors.Join(err, refused); err != nil {
@@ -161,13 +199,14 @@ func (w *Flusher) write(ctx context.Context, rows []Row) error {
 	return w.cfg.Store.Upsert(ctx, rows)
 }
 
-// Close ends the loop and flushes once more, as far as the context allows.
+// Close ends the loop and what operators flush, and flushes once more, as far as the context allows.
+// Nothing is written after it.
 func (w *Flusher) Close(ctx context.Context) error {
 	w.Abandon()
-	return w.Flush(ctx)
+	return w.flush(ctx)
 }
 
-// Abandon ends the loop and writes nothing, as a crash would.
+// Abandon ends the loop and writes nothing from then on, as a crash would.
 func (w *Flusher) Abandon() {
 	w.stop()
 	w.worker.Wait()

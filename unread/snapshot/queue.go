@@ -98,6 +98,18 @@ func (b *Book) Backlog() int {
 	return b.queued
 }
 
+// overfull is how many backlogs of rows, refused ones and those of scopes and persons included, may
+// wait before a book is full.
+const overfull = 4
+
+// Full reports that so much waits for the table that nothing more should be told: what is refused
+// has to be kept all the same.
+func (b *Book) Full() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.queued+len(b.owed) >= overfull*b.limits.Backlog
+}
+
 // Take removes up to limit rows from the backlog and returns them as they are now. They stay
 // dirty until Done. What a row relies on goes no later:
 //
