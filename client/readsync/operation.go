@@ -122,6 +122,9 @@ const (
 	// GiveUpAfter is the age, in milliseconds, at which an operation is given up: a day before the
 	// server forgets the receipts of operations.
 	GiveUpAfter = 29 * 24 * 3600 * 1000
+	// clockSlack is how far, in milliseconds, an operation may lie in the future without having been
+	// made by a clock that was wrong.
+	clockSlack = 3600 * 1000
 )
 
 var (

@@ -325,6 +325,28 @@ func TestOperationsAreGivenUpInTime(t *testing.T) {
 	}
 }
 
+// A clock that ran ahead makes operations from the future: their age counts from when it is right.
+func TestOperationsOfAClockThatWasSetBack(t *testing.T) {
+	const year, now = 365 * 24 * 3600 * 1000, 1000
+	q := newQueue(t)
+	v := q.see("s")
+	q.take(readsync.NewRead("ahead", v, 13, now+year), v.Base)
+	v = q.see("t")
+	q.take(readsync.NewRead("usual", v, 13, now+1), v.Base) // clocks differ by a little all the time
+	q.Apply(q.Expire(now))
+	q.holds("ahead", "usual")
+	if ops := q.Operations(); ops[0].CreatedAt != now || ops[1].CreatedAt != now+1 {
+		t.Errorf("the operations are %+v", ops)
+	}
+	if c := q.Expire(now); !c.Empty() {
+		t.Errorf("a second look changes %+v", c)
+	}
+	c := q.Expire(now + readsync.GiveUpAfter)
+	if len(c.Lost) != 1 || c.Lost[0].Operation.ID != "ahead" || c.Lost[0].Reason != readsync.TooOld {
+		t.Errorf("lost %+v", c.Lost)
+	}
+}
+
 func TestOutboxesAreBounded(t *testing.T) {
 	ops := make([]readsync.Operation, readsync.MaxOperations)
 	for i := range ops {

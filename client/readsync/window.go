@@ -1,6 +1,7 @@
 package readsync
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
@@ -208,7 +209,7 @@ func (w *Window) append(messages []Message) {
 func (w *Window) release() {
 	held := w.held
 	w.held = nil
-	slices.SortFunc(held, func(a, b Message) int { return int(a.Seq) - int(b.Seq) })
+	slices.SortFunc(held, func(a, b Message) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, m := range held {
 		w.Added(m)
 	}
