@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	sse "github.com/tmaxmax/go-sse"
 )
@@ -111,7 +110,7 @@ func (c *Client) hubEvent(e *sse.Event, g *guard, last *string) error {
 	case "hello":
 		var h wireHello
 		if err = json.Unmarshal(data, &h); err == nil {
-			g.expect(time.Duration(h.HeartbeatSeconds) * time.Second)
+			g.expect(h.HeartbeatSeconds)
 			c.hubGreeted(&h, last)
 		}
 	case "snapshot":
@@ -175,6 +174,7 @@ func (c *Client) loadScopes(ctx context.Context) {
 	if !known {
 		return
 	}
+	pages := make(map[string]struct{})
 	for token, first := "", true; ; first = false {
 		var p wireScopes
 		path := workspacePath(ns, "/unread?limit=100")
@@ -186,8 +186,10 @@ func (c *Client) loadScopes(ctx context.Context) {
 			return
 		}
 		c.tellScopes(func(h *hub) { h.page(&p, first) })
-		if token = p.Next; token == "" {
-			return
+		pages[token] = struct{}{}
+		token = p.Next
+		if _, again := pages[token]; again || token == "" || len(p.Scopes) == 0 {
+			return // one that begins again, or does not go on, has no end
 		}
 	}
 }
