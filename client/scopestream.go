@@ -16,6 +16,9 @@ import (
 // when the stream is opened anew.
 const maxSubscribed = 100
 
+// mostIdlePages is how many pages of the list may bring it no further before it is begun anew.
+const mostIdlePages = 10
+
 var errResubscribe = errors.New("another set of windows")
 
 // followScopes begins to keep the scopes up to date, if that has not begun. c.mu is held.
@@ -174,7 +177,7 @@ func (c *Client) loadScopes(ctx context.Context) {
 	if !known {
 		return
 	}
-	pages := make(map[string]struct{})
+	asked, idle := make(map[string]struct{}), 0
 	for token, first := "", true; ; first = false {
 		var p wireScopes
 		path := workspacePath(ns, "/unread?limit=100")
@@ -186,10 +189,17 @@ func (c *Client) loadScopes(ctx context.Context) {
 			return
 		}
 		c.tellScopes(func(h *hub) { h.page(&p, first) })
-		pages[token] = struct{}{}
-		token = p.Next
-		if _, again := pages[token]; again || token == "" || len(p.Scopes) == 0 {
-			return // one that begins again, or does not go on, has no end
+		asked[token] = struct{}{}
+		if token = p.Next; token == "" {
+			return
+		}
+		// A server that is loading the member has pages that begin again or have nothing. It is given
+		// time, and one that goes on like that is no server.
+		if _, again := asked[token]; again || len(p.Scopes) == 0 {
+			if idle++; idle > mostIdlePages {
+				return
+			}
+			c.pause(ctx, c.delay(idle), c.scopesWake)
 		}
 	}
 }
