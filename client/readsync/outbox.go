@@ -166,7 +166,8 @@ func (o *Outbox) Begin(id string) Change {
 	return Change{Put: []Operation{op}}
 }
 
-// Settle plans what an answer to an operation means. One that is gone already is settled.
+// Settle plans what an answer to an operation means, which is not under way from then on, whether
+// or not the plan can be written. One that is gone already is settled.
 func (o *Outbox) Settle(id string, a Answer) Change {
 	delete(o.flight, id)
 	i := o.index(id)
