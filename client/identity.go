@@ -89,7 +89,7 @@ func (c *Client) whoami(ctx context.Context, token string) (Namespace, error) {
 	if err != nil {
 		return Namespace{}, fmt.Errorf("GET %s: %w", path, err)
 	}
-	if r.status == http.StatusUnauthorized {
+	if r.refusesToken() {
 		c.auth.refuse(token)
 		return Namespace{}, ErrCredentials
 	}

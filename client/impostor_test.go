@@ -256,3 +256,30 @@ func TestNothingIsMarkedThatNobodySaw(t *testing.T) {
 		t.Error("no scope is one")
 	}
 }
+
+// A machine on the way that wants to be signed in to says nothing of the token, which is as good as
+// before once that machine lets through.
+func TestATokenThatAnotherMachineRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.session("s", 2)
+	d := w.open().ready(1)
+	w.guard(instead("", 401, "<html>Please sign in to the hotel's network.</html>"))
+	if _, err := d.MarkRead(d.see("s")); err != nil {
+		t.Fatal(err)
+	}
+	w.http.CloseClientConnections() // the stream, too
+	w.await("refusals of everything", func() bool {
+		d.clock.advance(time.Second)
+		return d.Status().Waiting != nil && !d.Status().Live && len(w.requests("/api/events")) > 1
+	})
+	if why := d.Status().Waiting; errors.Is(why, client.ErrCredentials) {
+		t.Errorf("it waits for another token: %v", why)
+	}
+	w.guard(nil)
+	d.Foreground()
+	d.drained()
+	d.ready(1)
+	if said := w.said("s"); said != "2 2 false 0" {
+		t.Errorf("the server has %s", said)
+	}
+}

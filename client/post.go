@@ -58,8 +58,5 @@ func (c *Client) post(ctx context.Context, target string, body any) error {
 		}
 		return nil
 	}
-	p := r.problem()
-	return fmt.Errorf("post: %s: %w", nameTarget(target), &RefusedError{
-		Status: r.status, Code: p.Code, Detail: p.Detail, ReplacedBy: p.ReplacedBy,
-	})
+	return fmt.Errorf("post: %s: %w", nameTarget(target), r.refusal())
 }

@@ -91,12 +91,14 @@ func (c *Client) follow(
 		return false, err
 	}
 	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusUnauthorized:
-		c.auth.refuse(token)
-		return false, ErrCredentials
-	case resp.StatusCode != http.StatusOK:
-		return false, &RefusedError{Status: resp.StatusCode}
+	if resp.StatusCode != http.StatusOK {
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
+		r := reply{status: resp.StatusCode, body: data}
+		if err == nil && r.refusesToken() {
+			c.auth.refuse(token)
+			return false, ErrCredentials
+		}
+		return false, r.refusal()
 	}
 	for e, err := range sse.Read(guard.watch(resp.Body), &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {

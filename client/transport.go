@@ -71,7 +71,7 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (re
 		return reply{}, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	r, err := c.exchange(ctx, token, method, path, body)
-	if err == nil && r.status == http.StatusUnauthorized {
+	if err == nil && r.refusesToken() {
 		c.auth.refuse(token)
 	}
 	return r, err
@@ -143,10 +143,7 @@ func (c *Client) get(ctx context.Context, path string, out said) error {
 
 func (r *reply) decode(path string, out said) error {
 	if r.status != http.StatusOK {
-		p := r.problem()
-		return fmt.Errorf("GET %s: %w", path, &RefusedError{
-			Status: r.status, Code: p.Code, Detail: p.Detail, ReplacedBy: p.ReplacedBy,
-		})
+		return fmt.Errorf("GET %s: %w", path, r.refusal())
 	}
 	if err := json.Unmarshal(r.body, out); err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
@@ -155,6 +152,18 @@ func (r *reply) decode(path string, out said) error {
 		return fmt.Errorf("GET %s: %w", path, errOther)
 	}
 	return nil
+}
+
+// refusal is an answer that is not what was asked for, as an error.
+func (r *reply) refusal() *RefusedError {
+	p := r.problem()
+	return &RefusedError{Status: r.status, Code: p.Code, Detail: p.Detail, ReplacedBy: p.ReplacedBy}
+}
+
+// refusesToken tells whether the server does not take the token. A machine on the way that wants to
+// be signed in to has no code, and says nothing of the token.
+func (r *reply) refusesToken() bool {
+	return r.status == http.StatusUnauthorized && r.problem().Code != ""
 }
 
 func (r *reply) problem() problem {

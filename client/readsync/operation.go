@@ -64,7 +64,8 @@ const CodeReplaced = "scope_replaced"
 
 const codeConflict = "version_conflict"
 
-// Verdict reads an answer. Only the server's own refusals are final: a page of a proxy is not.
+// Verdict reads an answer. Only the server's own refusals are final, or say something of the token: a
+// page of a proxy does not.
 func (a *Answer) Verdict() Verdict {
 	switch a.Status {
 	case 200:
@@ -72,7 +73,9 @@ func (a *Answer) Verdict() Verdict {
 			return Accepted
 		}
 	case 401:
-		return Credentials
+		if a.Code != "" {
+			return Credentials
+		}
 	case 400, 403, 404, 405, 409, 413, 415:
 		if a.Code != "" {
 			return Rejected

@@ -138,7 +138,7 @@ func TestOtherAnswersPostpone(t *testing.T) {
 	for _, a := range []readsync.Answer{
 		{}, {Unsent: true}, {Status: 500, Code: "internal"}, {Status: 503, Code: "unavailable"},
 		{Status: 429, Code: "over_budget"}, {Status: 404}, {Status: 403}, {Status: 200},
-		{Status: 302}, {Status: 421, Code: "not_owner"}, {Status: 401, Code: "token_expired"},
+		{Status: 302}, {Status: 401}, {Status: 421, Code: "not_owner"}, {Status: 401, Code: "token_expired"},
 	} {
 		q.begin(id)
 		q.answer(id, "s", a)
