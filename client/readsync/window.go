@@ -1,7 +1,6 @@
 package readsync
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 )
@@ -209,7 +208,7 @@ func (w *Window) append(messages []Message) {
 func (w *Window) release() {
 	held := w.held
 	w.held = nil
-	slices.SortFunc(held, func(a, b Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(held, func(a, b Message) int { return int(a.Seq) - int(b.Seq) })
 	for _, m := range held {
 		w.Added(m)
 	}
