@@ -63,7 +63,7 @@
 //	400, 403, 404, 409 of the server       the operation is lost: EventLost, and what is shown falls
 //	                                       back to what the server says
 //	older than 29 days                     lost likewise, a day before the server forgets receipts;
-//	                                       of a clock that ran ahead, 29 days after it was set back
+//	                                       of a clock that was wrong, 29 days after it was set
 //	the file cannot be written             the call fails, nothing is shown
 //	a session was merged into another      its operations are lost, its windows become windows of
 //	                                       the other session and load a fresh tail: EventReplaced

@@ -128,6 +128,9 @@ const (
 	// clockSlack is how far, in milliseconds, an operation may lie in the future without having been
 	// made by a clock that was wrong.
 	clockSlack = 3600 * 1000
+	// clockFloor is a time, in milliseconds since 1970, that every clock has passed which was ever
+	// set: a machine without a battery begins long before it.
+	clockFloor = 1_735_689_600_000
 )
 
 var (

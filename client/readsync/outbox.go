@@ -199,18 +199,20 @@ func (o *Outbox) Settle(id string, a Answer) Change {
 	return Change{}
 }
 
-// Expire plans to give up what is too old at a time in milliseconds since 1970. An operation from the
-// future was made before the clock was set back: its age counts from now on, or it would never be
-// too old.
+// Expire plans to give up what is too old at a time in milliseconds since 1970. Of an operation from
+// the future, or from before the clock was ever set, the age counts from now on: it would never be
+// too old, or at once.
 func (o *Outbox) Expire(now int64) Change {
-	old := func(op *Operation) bool { return now-op.CreatedAt >= GiveUpAfter }
-	early := func(op *Operation) bool { return op.CreatedAt-now >= clockSlack }
-	if !slices.ContainsFunc(o.ops, func(op Operation) bool { return old(&op) || early(&op) }) {
+	misdated := func(op *Operation) bool {
+		return op.CreatedAt-now >= clockSlack || op.CreatedAt < clockFloor && now >= clockFloor
+	}
+	old := func(op *Operation) bool { return !misdated(op) && now-op.CreatedAt >= GiveUpAfter }
+	if !slices.ContainsFunc(o.ops, func(op Operation) bool { return old(&op) || misdated(&op) }) {
 		return Change{} // as nearly always, and it is asked before each sending
 	}
 	rest := Restore(o.ops)
 	for i := range rest.ops {
-		if early(&rest.ops[i]) {
+		if misdated(&rest.ops[i]) {
 			rest.ops[i].CreatedAt = now
 		}
 	}

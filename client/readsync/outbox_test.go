@@ -347,6 +347,22 @@ func TestOperationsOfAClockThatWasSetBack(t *testing.T) {
 	}
 }
 
+// A machine without a battery begins in 1970: what was made before its clock was set is not old.
+func TestOperationsOfAClockThatWasNotSet(t *testing.T) {
+	const set = 1_800_000_000_000
+	q := newQueue(t)
+	v := q.see("s")
+	q.take(readsync.NewRead("unset", v, 13, 5000), v.Base)
+	q.Apply(q.Expire(set))
+	q.holds("unset")
+	if c := q.Expire(set + readsync.GiveUpAfter - 1); !c.Empty() {
+		t.Errorf("too early: %+v", c)
+	}
+	if c := q.Expire(set + readsync.GiveUpAfter); len(c.Lost) != 1 {
+		t.Errorf("lost %+v", c.Lost)
+	}
+}
+
 func TestOutboxesAreBounded(t *testing.T) {
 	ops := make([]readsync.Operation, readsync.MaxOperations)
 	for i := range ops {
