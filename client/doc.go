@@ -69,7 +69,8 @@
 //	                                       the other session and load a fresh tail: EventReplaced
 //	the stream breaks, or is silent        it is opened again where it ended; windows load what came
 //	for two and a half heartbeats          meanwhile; what was edited or removed meanwhile stays in
-//	                                       them as it was, until they are opened again
+//	                                       them as it was, until they are opened again; one that does
+//	                                       not last ten seconds counts as a failure, with its delay
 //	an event cannot be read                the stream begins anew, with the whole list
 //
 // A mark whose answer was lost is refused at the next attempt, because it is there: the refusal says

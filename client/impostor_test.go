@@ -283,3 +283,34 @@ func TestATokenThatAnotherMachineRefuses(t *testing.T) {
 		t.Errorf("the server has %s", said)
 	}
 }
+
+// A stream that begins and is cut off at once, again and again, is opened no faster than one that
+// does not begin.
+func TestStreamsThatDoNotLast(t *testing.T) {
+	w := newWorld(t)
+	w.session("s", 1)
+	w.channel("x", 1)
+	d := w.open().ready(1).hubReady(1)
+	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if !strings.HasSuffix(r.URL.Path, "/events") {
+			next.ServeHTTP(rw, r)
+			return
+		}
+		rw.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(rw, "event: hello\ndata: {\"heartbeatSeconds\":10}\n\n")
+	})
+	before := len(w.requests("/events"))
+	w.http.CloseClientConnections()
+	for range 60 {
+		d.clock.advance(time.Second)
+		for range 5 {
+			w.said("s")
+		}
+	}
+	if n := len(w.requests("/events")) - before; n == 0 || n > 20 {
+		t.Errorf("in a minute, the two streams were opened %d times", n)
+	}
+	w.guard(nil)
+	d.Foreground()
+	d.ready(1).hubReady(1)
+}

@@ -34,6 +34,7 @@ func (c *Client) followScopes() {
 func (c *Client) runScopes(ctx context.Context) {
 	last, failures := "", 0
 	for ctx.Err() == nil {
+		began := c.now()
 		hello, err := c.followHub(ctx, &last)
 		if errors.Is(err, errResubscribe) && ctx.Err() == nil {
 			continue
@@ -42,10 +43,11 @@ func (c *Client) runScopes(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if hello {
-			failures = 0
-		} else if !errors.Is(err, errUnsent) {
+		if !hello && !errors.Is(err, errUnsent) {
 			c.loadScopes(ctx) // where there are no streams, the rest is asked for at their pace
+		}
+		if hello && c.now().Sub(began) >= steadyAfter {
+			failures = 0
 		}
 		failures++
 		c.opts.Log.Debug("the stream of scopes ended", "error", err)

@@ -21,6 +21,8 @@ const (
 	firstSilence = time.Minute
 	// maxEvent bounds an event: a message of 64 KiB, with what escaping makes of it.
 	maxEvent = 1 << 20
+	// steadyAfter is how long a stream has to last for the next one to be opened soon after its end.
+	steadyAfter = 10 * time.Second
 	// mostSilence is the longest time between heartbeats that is believed, in seconds.
 	mostSilence = 3600
 )
@@ -34,15 +36,17 @@ var (
 func (c *Client) runStream(ctx context.Context) {
 	last, failures := "", 0
 	for ctx.Err() == nil {
+		began := c.now()
 		hello, err := c.followSessions(ctx, &last)
 		c.setLive(false)
 		if ctx.Err() != nil {
 			return
 		}
-		if hello {
-			failures = 0
-		} else {
+		if !hello {
 			c.missed(true) // where there are no streams, the rest is asked for at their pace
+		}
+		if hello && c.now().Sub(began) >= steadyAfter {
+			failures = 0
 		}
 		failures++
 		c.opts.Log.Debug("the stream ended", "error", err)
