@@ -57,17 +57,22 @@
 //
 //	no answer, 429, 5xx, a proxy's page    sent again: a delay that doubles up to a minute, with
 //	                                       jitter; at once on Foreground; also after a restart
-//	401                                    nothing is sent until getToken returns another token
+//	another answer than asked for, pages   the same: nothing of it is taken in
+//	that do not go on
+//	401 of the server                      nothing is sent until Token returns another token
 //	a token of another namespace           nothing is sent until there is one of the first
 //	400, 403, 404, 409 of the server       the operation is lost: EventLost, and what is shown falls
 //	                                       back to what the server says
-//	older than 29 days                     lost likewise, a day before the server forgets receipts
+//	older than 29 days                     lost likewise, a day before the server forgets receipts;
+//	                                       of a clock that was wrong, 29 days after it was set
 //	the file cannot be written             the call fails, nothing is shown
 //	a session was merged into another      its operations are lost, its windows become windows of
 //	                                       the other session and load a fresh tail: EventReplaced
 //	the stream breaks, or is silent        it is opened again where it ended; windows load what came
 //	for two and a half heartbeats          meanwhile; what was edited or removed meanwhile stays in
-//	                                       them as it was, until they are opened again
+//	                                       them as it was, until they are opened again; one that does
+//	                                       not last ten seconds counts as a failure, with its delay
+//	an event cannot be read                the stream begins anew, with the whole list
 //
 // A mark whose answer was lost is refused at the next attempt, because it is there: the refusal says
 // the next version, marked, and beginning nowhere. What was wanted is in force then, whoever did it,

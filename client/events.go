@@ -41,6 +41,8 @@ type Namespace struct {
 	Member    string `json:"member"`
 }
 
+func (n *Namespace) whole() bool { return n.Workspace != "" && n.Member != "" }
+
 // Status is how a client is doing. The zero value is that of one that has not reached its server.
 type Status struct {
 	Namespace Namespace // empty until the server has told it

@@ -24,6 +24,19 @@ func (c *Client) limitPages(n int) error {
 	return err
 }
 
+// KeepAll has the file refuse to lose an operation, as a disk that fails then; LetGo takes that back.
+func (c *Client) KeepAll() error {
+	_, err := c.store.db.Exec(`CREATE TRIGGER kept BEFORE DELETE ON operations
+		BEGIN SELECT RAISE(ABORT, 'the disk fails'); END`)
+	return err
+}
+
+// LetGo takes back KeepAll.
+func (c *Client) LetGo() error {
+	_, err := c.store.db.Exec("DROP TRIGGER kept")
+	return err
+}
+
 // Normalize is how addresses are compared.
 func Normalize(address string) (string, error) { return normalize(address) }
 

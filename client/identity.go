@@ -89,16 +89,10 @@ func (c *Client) whoami(ctx context.Context, token string) (Namespace, error) {
 	if err != nil {
 		return Namespace{}, fmt.Errorf("GET %s: %w", path, err)
 	}
-	if r.status == http.StatusUnauthorized {
+	if r.refusesToken() {
 		c.auth.refuse(token)
 		return Namespace{}, ErrCredentials
 	}
 	var ns Namespace
-	if err := r.decode(path, &ns); err != nil {
-		return ns, err
-	}
-	if ns.Workspace == "" || ns.Member == "" {
-		return ns, fmt.Errorf("GET %s: the answer names nobody", path)
-	}
-	return ns, nil
+	return ns, r.decode(path, &ns)
 }

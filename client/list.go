@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -114,6 +115,9 @@ func (c *Client) Session(id string) (Session, error) {
 
 // tell takes in an event of a session.
 func (c *Client) tell(w *wireSession) {
+	if w.ID == "" {
+		return // no server says that
+	}
 	if w.Removed {
 		c.remove(w.ID)
 		return
@@ -259,7 +263,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 // resolve asks what is in the place of a session.
 func (c *Client) resolve(ctx context.Context, id string) error {
 	defer c.asking(false)()
-	var w wireSession
+	w := wireSession{asked: id}
 	err := c.get(ctx, sessionPath(id, ""), &w)
 	var refused *RefusedError
 	switch {
@@ -278,6 +282,27 @@ func (c *Client) resolve(ctx context.Context, id string) error {
 	return err
 }
 
+// listPage loads a page of the list, and notes whom it lists.
+func (c *Client) listPage(
+	ctx context.Context, token string, listed map[string]struct{},
+) (page wireSessions, err error) {
+	path := "/api/sessions?limit=500"
+	if token != "" {
+		path += "&pageToken=" + url.QueryEscape(token)
+	}
+	if err := c.get(ctx, path, &page); err != nil {
+		return page, err
+	}
+	before := len(listed)
+	for i := range page.Sessions {
+		listed[page.Sessions[i].ID] = struct{}{}
+	}
+	if page.Next != "" && len(listed) == before {
+		return page, fmt.Errorf("GET %s: %w", path, errEndless)
+	}
+	return page, nil
+}
+
 // relist loads all pages. What they do not have, and no event told of since, was merged away, or it
 // was touched while the pages were loaded: the server is asked about each.
 func (c *Client) relist(ctx context.Context) error {
@@ -288,12 +313,8 @@ func (c *Client) relist(ctx context.Context) error {
 	c.mu.Unlock()
 	listed := make(map[string]struct{})
 	for token := ""; ; {
-		var page wireSessions
-		path := "/api/sessions?limit=500"
-		if token != "" {
-			path += "&pageToken=" + url.QueryEscape(token)
-		}
-		if err := c.get(ctx, path, &page); err != nil {
+		page, err := c.listPage(ctx, token, listed)
+		if err != nil {
 			c.mu.Lock()
 			c.stale = true
 			c.mu.Unlock()
@@ -302,7 +323,6 @@ func (c *Client) relist(ctx context.Context) error {
 		c.mu.Lock()
 		for i := range page.Sessions {
 			w := &page.Sessions[i]
-			listed[w.ID] = struct{}{}
 			x := c.sessions[w.ID]
 			c.put(w, 0, x == nil || x.streamed <= began)
 		}

@@ -20,8 +20,9 @@ type NewMessage struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// Post appends a message to a session. It waits for the server and keeps nothing: a RefusedError is
-// final, after any other error it may or may not have been posted, and is repeated with the same ID.
+// Post appends a message to a session. It waits for the server and keeps nothing: after a
+// RefusedError that is Final it was not posted and cannot be; after any other error it may or may not
+// have been posted, and is repeated with the same ID.
 func (c *Client) Post(ctx context.Context, session string, m NewMessage) error {
 	return c.post(ctx, session, struct {
 		LocalID string `json:"localId"`
@@ -38,6 +39,9 @@ func (c *Client) PostToScope(ctx context.Context, scope string, m NewMessage) er
 }
 
 func (c *Client) post(ctx context.Context, target string, body any) error {
+	if err := checkTarget(target); err != nil {
+		return fmt.Errorf("post: %s: %w", nameTarget(target), err)
+	}
 	if _, err := c.authorize(ctx); err != nil { // a scope's path has the namespace in it
 		return fmt.Errorf("post: %s: %w", nameTarget(target), err)
 	}
@@ -46,10 +50,13 @@ func (c *Client) post(ctx context.Context, target string, body any) error {
 		return fmt.Errorf("post: %s: %w", nameTarget(target), err)
 	}
 	if r.status == http.StatusOK || r.status == http.StatusCreated {
+		var posted struct {
+			MessageID string `json:"messageId"`
+		}
+		if json.Unmarshal(r.body, &posted) != nil || posted.MessageID == "" {
+			return fmt.Errorf("post: %s: %w", nameTarget(target), errOther) // a page of somebody else
+		}
 		return nil
 	}
-	p := r.problem()
-	return fmt.Errorf("post: %s: %w", nameTarget(target), &RefusedError{
-		Status: r.status, Code: p.Code, Detail: p.Detail, ReplacedBy: p.ReplacedBy,
-	})
+	return fmt.Errorf("post: %s: %w", nameTarget(target), r.refusal())
 }

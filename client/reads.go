@@ -9,18 +9,19 @@ import (
 
 // MarkRead reads a session to the newest revision that it had when it was seen, and takes a manual
 // mark away that it had then. It returns the id of the operation once that is in the file, and an
-// error when nothing was saved and nothing is shown.
+// error when nothing was saved and nothing is shown: ErrUnknownSession for one that the client did
+// not tell, ErrNotReady, ErrClosed, readsync.ErrFull, or that of the file.
 func (c *Client) MarkRead(seen Session) (op string, err error) {
 	return c.add(func(id string) readsync.Operation {
 		return readsync.NewRead(id, seen.seen, seen.ContentRevision, c.millis())
 	}, seen.seen.Base)
 }
 
-// MarkUnread marks a session as unread. It is refused with readsync.ErrStale when the state that was
+// MarkUnread marks a session as unread. It returns what MarkRead does, and is refused with readsync.ErrStale when the state that was
 // seen did not come about, and lost (EventLost) when another device's mark or read came first. The
 // mark of a session that was seen marked is no operation: the id is then empty.
 func (c *Client) MarkUnread(seen Session) (op string, err error) {
-	if seen.ManualUnread {
+	if seen.ManualUnread && seen.seen.Session != "" {
 		return "", nil
 	}
 	return c.add(func(id string) readsync.Operation {
@@ -42,6 +43,9 @@ func (c *Client) MarkAllRead(list []Session) error {
 				continue // at work, it is unread all the same
 			}
 			taken[s.ID] = struct{}{}
+			if err := checkTarget(s.seen.Session); err != nil {
+				return all, fmt.Errorf("mark read: session %s: %w", s.ID, err)
+			}
 			op := readsync.NewRead(c.opts.NewID(), s.seen, s.ContentRevision, c.millis())
 			change, _, err := c.outbox.Add(op, s.seen.Base)
 			if err != nil {
@@ -60,6 +64,9 @@ func (c *Client) add(
 	newOp func(id string) readsync.Operation, base readsync.Version,
 ) (id string, err error) {
 	op := newOp(c.opts.NewID())
+	if err := checkTarget(op.Session); err != nil {
+		return "", fmt.Errorf("mark %s: %w", op.Kind, err)
+	}
 	err = c.commit(func() (change readsync.Change, err error) {
 		change, id, err = c.outbox.Add(op, base)
 		return change, err

@@ -245,6 +245,9 @@ func (c *Client) Scope(id string) (Scope, error) {
 // MarkScopeRead reads a scope to the newest revision that it had when it was seen, as MarkRead does
 // a session.
 func (c *Client) MarkScopeRead(seen Scope) (op string, err error) {
+	if seen.seen.Session == "" {
+		return "", ErrUnknownScope
+	}
 	return c.add(func(id string) readsync.Operation {
 		return readsync.NewRead(id, seen.seen, seen.ContentRevision, c.millis())
 	}, seen.seen.Base)
@@ -252,7 +255,10 @@ func (c *Client) MarkScopeRead(seen Scope) (op string, err error) {
 
 // MarkScopeUnread marks a scope as unread, as MarkUnread does a session.
 func (c *Client) MarkScopeUnread(seen Scope) (op string, err error) {
-	if seen.ManualUnread {
+	switch {
+	case seen.seen.Session == "":
+		return "", ErrUnknownScope
+	case seen.ManualUnread:
 		return "", nil
 	}
 	return c.add(func(id string) readsync.Operation {

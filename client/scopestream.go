@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	sse "github.com/tmaxmax/go-sse"
 )
@@ -16,6 +15,9 @@ import (
 // maxSubscribed is how many scopes a stream tells messages of. Further windows load what they lack
 // when the stream is opened anew.
 const maxSubscribed = 100
+
+// mostIdlePages is how many pages of the list may bring it no further before it is begun anew.
+const mostIdlePages = 10
 
 var errResubscribe = errors.New("another set of windows")
 
@@ -32,6 +34,7 @@ func (c *Client) followScopes() {
 func (c *Client) runScopes(ctx context.Context) {
 	last, failures := "", 0
 	for ctx.Err() == nil {
+		began := c.now()
 		hello, err := c.followHub(ctx, &last)
 		if errors.Is(err, errResubscribe) && ctx.Err() == nil {
 			continue
@@ -40,10 +43,11 @@ func (c *Client) runScopes(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if hello {
-			failures = 0
-		} else if !errors.Is(err, errUnsent) {
+		if !hello && !errors.Is(err, errUnsent) {
 			c.loadScopes(ctx) // where there are no streams, the rest is asked for at their pace
+		}
+		if hello && c.now().Sub(began) >= steadyAfter {
+			failures = 0
 		}
 		failures++
 		c.opts.Log.Debug("the stream of scopes ended", "error", err)
@@ -111,7 +115,7 @@ func (c *Client) hubEvent(e *sse.Event, g *guard, last *string) error {
 	case "hello":
 		var h wireHello
 		if err = json.Unmarshal(data, &h); err == nil {
-			g.expect(time.Duration(h.HeartbeatSeconds) * time.Second)
+			g.expect(h.HeartbeatSeconds)
 			c.hubGreeted(&h, last)
 		}
 	case "snapshot":
@@ -175,6 +179,7 @@ func (c *Client) loadScopes(ctx context.Context) {
 	if !known {
 		return
 	}
+	asked, idle := make(map[string]struct{}), 0
 	for token, first := "", true; ; first = false {
 		var p wireScopes
 		path := workspacePath(ns, "/unread?limit=100")
@@ -186,8 +191,17 @@ func (c *Client) loadScopes(ctx context.Context) {
 			return
 		}
 		c.tellScopes(func(h *hub) { h.page(&p, first) })
+		asked[token] = struct{}{}
 		if token = p.Next; token == "" {
 			return
+		}
+		// A server that is loading the member has pages that begin again or have nothing. It is given
+		// time, and one that goes on like that is no server.
+		if _, again := asked[token]; again || len(p.Scopes) == 0 {
+			if idle++; idle > mostIdlePages {
+				return
+			}
+			c.pause(ctx, c.delay(idle), c.scopesWake)
 		}
 	}
 }

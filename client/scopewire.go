@@ -34,6 +34,9 @@ type wireScopes struct {
 	Next     string             `json:"next"`
 }
 
+// whole is true of every one: what has no scopes withholds them.
+func (*wireScopes) whole() bool { return true }
+
 // wireDelta is the present state of one scope; without a row it is no longer the member's.
 type wireDelta struct {
 	Scope string   `json:"scope"`

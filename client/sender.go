@@ -163,8 +163,9 @@ func (c *Client) deliverOne(ctx context.Context, a attempt, op readsync.Operatio
 		c.holds.all = hold{}
 	})
 	if stored != nil {
-		c.unbegin(op.ID)
-		return c.failed(a, stored, 0, "") // it is sent once more
+		// It is sent once more, perhaps by now: it is no longer this answer's to say that it is not
+		// under way.
+		return c.failed(a, stored, 0, "")
 	}
 	if answer.Code == readsync.CodeReplaced {
 		if by := r.problem().ReplacedBy; by != "" {

@@ -1,14 +1,17 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	sse "github.com/tmaxmax/go-sse"
 )
@@ -18,6 +21,10 @@ const (
 	firstSilence = time.Minute
 	// maxEvent bounds an event: a message of 64 KiB, with what escaping makes of it.
 	maxEvent = 1 << 20
+	// steadyAfter is how long a stream has to last for the next one to be opened soon after its end.
+	steadyAfter = 10 * time.Second
+	// mostSilence is the longest time between heartbeats that is believed, in seconds.
+	mostSilence = 3600
 )
 
 var (
@@ -29,15 +36,17 @@ var (
 func (c *Client) runStream(ctx context.Context) {
 	last, failures := "", 0
 	for ctx.Err() == nil {
+		began := c.now()
 		hello, err := c.followSessions(ctx, &last)
 		c.setLive(false)
 		if ctx.Err() != nil {
 			return
 		}
-		if hello {
-			failures = 0
-		} else {
+		if !hello {
 			c.missed(true) // where there are no streams, the rest is asked for at their pace
+		}
+		if hello && c.now().Sub(began) >= steadyAfter {
+			failures = 0
 		}
 		failures++
 		c.opts.Log.Debug("the stream ended", "error", err)
@@ -86,28 +95,41 @@ func (c *Client) follow(
 		return false, err
 	}
 	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusUnauthorized:
-		c.auth.refuse(token)
-		return false, ErrCredentials
-	case resp.StatusCode != http.StatusOK:
-		return false, &RefusedError{Status: resp.StatusCode}
+	if resp.StatusCode != http.StatusOK {
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
+		r := reply{status: resp.StatusCode, body: data}
+		if err == nil && r.refusesToken() {
+			c.auth.refuse(token)
+			return false, ErrCredentials
+		}
+		return false, r.refusal()
 	}
 	for e, err := range sse.Read(guard.watch(resp.Body), &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
+			if errors.Is(err, bufio.ErrTooLong) {
+				*last = "" // it would be told again
+			}
 			return hello, errors.Join(err, context.Cause(ctx))
 		}
 		if e.Type == "hello" {
 			hello = true
 		}
 		if err := take(&e, guard, last); err != nil {
+			if !errors.Is(err, errExpired) {
+				*last = "" // it would be told again
+			}
 			return hello, err
 		}
-		if e.LastEventID != "" {
+		if e.LastEventID != "" && sendable(e.LastEventID) {
 			*last = e.LastEventID
 		}
 	}
 	return hello, io.EOF
+}
+
+// sendable tells whether a header can hold an event's id: no stream could be opened with another.
+func sendable(id string) bool {
+	return !strings.ContainsFunc(id, unicode.IsControl)
 }
 
 // event takes in one event.
@@ -119,7 +141,7 @@ func (c *Client) event(e *sse.Event, g *guard, last *string) error {
 		if err := json.Unmarshal(data, &h); err != nil {
 			return fmt.Errorf("event hello: %w", err)
 		}
-		g.expect(time.Duration(h.HeartbeatSeconds) * time.Second)
+		g.expect(h.HeartbeatSeconds)
 		// Messages are never told of again; sessions are, where the server could go on.
 		c.missed(!h.Resumed)
 		c.setLive(true)
@@ -161,6 +183,9 @@ func (c *Client) missed(sessions bool) {
 
 // message takes in a message event for all windows of its session.
 func (c *Client) message(m *wireMessage) {
+	if m.Op != "removed" && !possible(&m.Message) {
+		return
+	}
 	c.mu.Lock()
 	for w := range c.windows {
 		if w.state.Session() != m.Session {
@@ -219,8 +244,9 @@ func (g *guard) run() {
 }
 
 // expect sets how often something is heard: two heartbeats may be missed, and half a third.
-func (g *guard) expect(every time.Duration) {
-	if every > 0 {
+func (g *guard) expect(seconds int) {
+	if seconds > 0 {
+		every := time.Duration(min(seconds, mostSilence)) * time.Second
 		g.silence.Store(int64(every) * 5 / 2)
 		wake(g.heard)
 	}

@@ -18,6 +18,17 @@ func ScopeOf(op *readsync.Operation) (scope string, ok bool) {
 	return strings.CutPrefix(op.Session, scopeMark)
 }
 
+// checkTarget returns an error for what can be no target: it would be waited for in vain.
+func checkTarget(target string) error {
+	switch target {
+	case "":
+		return ErrUnknownSession
+	case scopeMark:
+		return ErrUnknownScope
+	}
+	return nil
+}
+
 // plainTarget is the id alone.
 func plainTarget(target string) string { return strings.TrimPrefix(target, scopeMark) }
 

@@ -34,7 +34,7 @@ type problem struct {
 	ReplacedBy string `json:"replacedBy"`
 }
 
-// RefusedError is a refusal of the server.
+// RefusedError is an answer that is not what was asked for, of the server or of a machine on the way.
 type RefusedError struct {
 	Status int    // of HTTP
 	Code   string // stable; empty when it was another machine that refused
@@ -48,8 +48,21 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the server refused: %d %s: %s", e.Status, e.Code, e.Detail)
 }
 
-// errUnsent is a failure before anything was sent.
-var errUnsent = errors.New("not sent")
+// Final tells whether the server itself refused for good: the same request would be refused again.
+// It is false for refusals for now (401, 429, 5xx), and for those of another machine.
+func (e *RefusedError) Final() bool {
+	a := readsync.Answer{Status: e.Status, Code: e.Code}
+	return a.Verdict() == readsync.Rejected
+}
+
+var (
+	// errUnsent is a failure before anything was sent.
+	errUnsent = errors.New("not sent")
+	// errOther is an answer of status 200 that does not say what was asked for.
+	errOther = errors.New("the answer is not the one to this request")
+	// errEndless is a page that promises more, and has nothing that the pages before did not have.
+	errEndless = errors.New("the pages do not go on")
+)
 
 // request sends a request with a token that the server has told to be of the namespace.
 func (c *Client) request(ctx context.Context, method, path string, body any) (reply, error) {
@@ -58,7 +71,7 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (re
 		return reply{}, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	r, err := c.exchange(ctx, token, method, path, body)
-	if err == nil && r.status == http.StatusUnauthorized {
+	if err == nil && r.refusesToken() {
 		c.auth.refuse(token)
 	}
 	return r, err
@@ -113,8 +126,14 @@ func (c *Client) newRequest(
 	return req, nil
 }
 
+// said is what an answer has to say.
+type said interface {
+	// whole tells whether it says all of it: any JSON can be read into anything.
+	whole() bool
+}
+
 // get reads a JSON answer into out; refusals are RefusedError.
-func (c *Client) get(ctx context.Context, path string, out any) error {
+func (c *Client) get(ctx context.Context, path string, out said) error {
 	r, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
@@ -122,17 +141,29 @@ func (c *Client) get(ctx context.Context, path string, out any) error {
 	return r.decode(path, out)
 }
 
-func (r *reply) decode(path string, out any) error {
+func (r *reply) decode(path string, out said) error {
 	if r.status != http.StatusOK {
-		p := r.problem()
-		return fmt.Errorf("GET %s: %w", path, &RefusedError{
-			Status: r.status, Code: p.Code, Detail: p.Detail, ReplacedBy: p.ReplacedBy,
-		})
+		return fmt.Errorf("GET %s: %w", path, r.refusal())
 	}
 	if err := json.Unmarshal(r.body, out); err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
 	}
+	if !out.whole() {
+		return fmt.Errorf("GET %s: %w", path, errOther)
+	}
 	return nil
+}
+
+// refusal is an answer that is not what was asked for, as an error.
+func (r *reply) refusal() *RefusedError {
+	p := r.problem()
+	return &RefusedError{Status: r.status, Code: p.Code, Detail: p.Detail, ReplacedBy: p.ReplacedBy}
+}
+
+// refusesToken tells whether the server does not take the token. A machine on the way that wants to
+// be signed in to has no code, and says nothing of the token.
+func (r *reply) refusesToken() bool {
+	return r.status == http.StatusUnauthorized && r.problem().Code != ""
 }
 
 func (r *reply) problem() problem {
@@ -162,11 +193,12 @@ func (r *reply) settlement() readsync.Answer {
 
 // retryAfter reads how many seconds the server wants to be left alone, at most an hour.
 func retryAfter(h http.Header) time.Duration {
+	const most = time.Hour
 	n, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || n < 0 {
 		return 0
 	}
-	return min(time.Duration(n)*time.Second, time.Hour)
+	return time.Duration(min(n, int(most/time.Second))) * time.Second
 }
 
 // sessionPath is the path of a session, with the rest below it.

@@ -65,6 +65,9 @@ type Observation struct {
 func (c *Client) OpenWindow(session string) (*Window, error) { return c.openWindow(session) }
 
 func (c *Client) openWindow(target string) (*Window, error) {
+	if err := checkTarget(target); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	w := &Window{
 		c: c, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1),
@@ -220,6 +223,7 @@ func (w *Window) load(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, w.failed(err, session, epoch)
 	}
+	endless := false
 	c.mu.Lock()
 	if w.state.Epoch() == epoch {
 		w.err = nil
@@ -231,9 +235,14 @@ func (w *Window) load(ctx context.Context) (more bool, err error) {
 			w.state.Latest(asked, page, seen)
 		} else {
 			w.state.CatchUp(asked, after, page)
+			last, _ := w.state.NeedsCatchUp()
+			endless = page.HasMore && last == after
 		}
 	}
 	c.mu.Unlock()
+	if endless {
+		return false, w.failed(errEndless, session, epoch)
+	}
 	c.events.add()
 	return true, nil
 }
@@ -249,7 +258,7 @@ func (w *Window) look(ctx context.Context, session string) (*wireSession, error)
 	if strings.HasPrefix(session, scopeMark) {
 		return nil, ErrUnknownScope
 	}
-	var told wireSession
+	told := wireSession{asked: session}
 	return &told, w.c.get(ctx, sessionPath(session, ""), &told)
 }
 

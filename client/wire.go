@@ -1,9 +1,11 @@
 package client
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidemark-im/tidemark/client/readsync"
+	"github.com/tidemark-im/tidemark/readstate"
 )
 
 // wireState is what every answer and event says of a read state. A server that says nothing of it
@@ -18,14 +20,17 @@ type wireState struct {
 	} `json:"readState"`
 }
 
+// state is what is told of the read state, if that is something a server may say: one number beyond
+// those would outdo all that come later, since numbers never fall.
 func (w *wireState) state() (s readsync.State, told bool) {
-	if w.ContentRevision == nil || w.ReadState == nil {
+	r := w.ReadState
+	if w.ContentRevision == nil || r == nil || r.Version > readstate.MaxCounter ||
+		max(*w.ContentRevision, r.ReadRevision, r.FromRevision) > readstate.MaxCounter {
 		return s, false
 	}
 	return readsync.State{
-		ContentRevision: *w.ContentRevision, ReadRevision: w.ReadState.ReadRevision,
-		ManualUnread: w.ReadState.ManualUnread, Version: w.ReadState.Version,
-		FromRevision: w.ReadState.FromRevision,
+		ContentRevision: *w.ContentRevision, ReadRevision: r.ReadRevision,
+		ManualUnread: r.ManualUnread, Version: r.Version, FromRevision: r.FromRevision,
 	}, true
 }
 
@@ -41,11 +46,20 @@ type wireSession struct {
 	UpdatedAt         time.Time `json:"updatedAt"`
 	CreatedAt         time.Time `json:"createdAt"`
 	wireState
+
+	asked string // the id that was asked for, where it was asked for by one
 }
+
+func (w *wireSession) whole() bool { return w.ID != "" && w.ID == w.asked }
 
 type wireSessions struct {
 	Sessions []wireSession `json:"sessions"`
 	Next     string        `json:"next"`
+}
+
+func (w *wireSessions) whole() bool {
+	nameless := func(s wireSession) bool { return s.ID == "" }
+	return w.Sessions != nil && !slices.ContainsFunc(w.Sessions, nameless)
 }
 
 type wirePage struct {
@@ -54,6 +68,24 @@ type wirePage struct {
 		HasMore             bool              `json:"hasMore"`
 		ReadThroughRevision readsync.Revision `json:"readThroughRevision"`
 	} `json:"page"`
+}
+
+func (w *wirePage) whole() bool {
+	last := readsync.Seq(0)
+	for i := range w.Messages {
+		m := &w.Messages[i]
+		if !possible(m) || m.Seq <= last {
+			return false
+		}
+		last = m.Seq
+	}
+	return w.Messages != nil && w.Page.ReadThroughRevision <= readstate.MaxCounter
+}
+
+// possible tells whether a message is where one can be: from an impossible place on, everything that
+// comes later would be taken for known.
+func possible(m *readsync.Message) bool {
+	return m.Seq > 0 && max(uint64(m.Seq), uint64(m.ContentRevision)) <= readstate.MaxCounter
 }
 
 func (w *wirePage) page() readsync.Page {

@@ -13,12 +13,15 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Server is a server under test, as one member sees it.
 type Server struct {
-	URL    string // where its paths begin, without a slash at the end
-	Token  string // of a member
+	URL   string // where its paths begin, without a slash at the end
+	Token string // of a member
+	// Client sends the requests. That of NewServer follows no redirects, which would take the token
+	// elsewhere, and gives a request 30 seconds.
 	Client *http.Client
 	// Tokens signs for whoever sends the requests of hub cases: a member of a workspace, or
 	// RoleService or RoleAdmin in place of a member. Nil: hub cases cannot be run.
@@ -36,8 +39,12 @@ type Result struct {
 // OK reports that the case holds.
 func (r *Result) OK() bool { return r.Problem == "" }
 
-// maxAnswer bounds what is read of an answer.
-const maxAnswer = 8 << 20
+const (
+	// maxAnswer bounds what is read of an answer, in bytes.
+	maxAnswer = 8 << 20
+	// patience bounds a request, with its answer.
+	patience = 30 * time.Second
+)
 
 // NewServer names a server. The token must be that of a member whom the server knows.
 func NewServer(address, token string) (*Server, error) {
@@ -48,8 +55,13 @@ func NewServer(address, token string) (*Server, error) {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails; see crypto/rand
 	return &Server{
-		URL: strings.TrimSuffix(address, "/"), Token: token, Client: http.DefaultClient,
-		seed: hex.EncodeToString(b[:]),
+		URL: strings.TrimSuffix(address, "/"), Token: token, seed: hex.EncodeToString(b[:]),
+		Client: &http.Client{
+			Timeout: patience,
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
 	}, nil
 }
 

@@ -64,7 +64,8 @@ const CodeReplaced = "scope_replaced"
 
 const codeConflict = "version_conflict"
 
-// Verdict reads an answer. Only the server's own refusals are final: a page of a proxy is not.
+// Verdict reads an answer. Only the server's own refusals are final, or say something of the token: a
+// page of a proxy does not.
 func (a *Answer) Verdict() Verdict {
 	switch a.Status {
 	case 200:
@@ -72,7 +73,9 @@ func (a *Answer) Verdict() Verdict {
 			return Accepted
 		}
 	case 401:
-		return Credentials
+		if a.Code != "" {
+			return Credentials
+		}
 	case 400, 403, 404, 405, 409, 413, 415:
 		if a.Code != "" {
 			return Rejected
@@ -122,6 +125,12 @@ const (
 	// GiveUpAfter is the age, in milliseconds, at which an operation is given up: a day before the
 	// server forgets the receipts of operations.
 	GiveUpAfter = 29 * 24 * 3600 * 1000
+	// clockSlack is how far, in milliseconds, an operation may lie in the future without having been
+	// made by a clock that was wrong.
+	clockSlack = 3600 * 1000
+	// clockFloor is a time, in milliseconds since 1970, that every clock has passed which was ever
+	// set: a machine without a battery begins long before it.
+	clockFloor = 1_735_689_600_000
 )
 
 var (

@@ -166,7 +166,8 @@ func (o *Outbox) Begin(id string) Change {
 	return Change{Put: []Operation{op}}
 }
 
-// Settle plans what an answer to an operation means. One that is gone already is settled.
+// Settle plans what an answer to an operation means, which is not under way from then on, whether
+// or not the plan can be written. One that is gone already is settled.
 func (o *Outbox) Settle(id string, a Answer) Change {
 	delete(o.flight, id)
 	i := o.index(id)
@@ -198,24 +199,40 @@ func (o *Outbox) Settle(id string, a Answer) Change {
 	return Change{}
 }
 
-// Expire plans to give up what is too old at a time in milliseconds since 1970.
+// Expire plans to give up what is too old at a time in milliseconds since 1970. Of an operation from
+// the future, or from before the clock was ever set, the age counts from now on: it would never be
+// too old, or at once.
 func (o *Outbox) Expire(now int64) Change {
-	return o.drop(TooOld, func(op *Operation) bool { return now-op.CreatedAt >= GiveUpAfter })
+	misdated := func(op *Operation) bool {
+		return op.CreatedAt-now >= clockSlack || op.CreatedAt < clockFloor && now >= clockFloor
+	}
+	old := func(op *Operation) bool { return !misdated(op) && now-op.CreatedAt >= GiveUpAfter }
+	if !slices.ContainsFunc(o.ops, func(op Operation) bool { return old(&op) || misdated(&op) }) {
+		return Change{} // as nearly always, and it is asked before each sending
+	}
+	rest := Restore(o.ops)
+	for i := range rest.ops {
+		if misdated(&rest.ops[i]) {
+			rest.ops[i].CreatedAt = now
+		}
+	}
+	return o.drop(rest, TooOld, old)
 }
 
 // Supersede plans to drop what was meant for a session that is no more: revisions are never sent to
 // the session in its place.
 func (o *Outbox) Supersede(session string) Change {
-	return o.drop(Superseded, func(op *Operation) bool { return op.Session == session })
+	mine := func(op *Operation) bool { return op.Session == session }
+	return o.drop(Restore(o.ops), Superseded, mine)
 }
 
-// drop plans to lose the operations that which picks, one after the other.
-func (o *Outbox) drop(why Reason, which func(*Operation) bool) Change {
+// drop plans to lose the operations that which picks, one after the other. Rest is the outbox as it
+// is to be otherwise.
+func (o *Outbox) drop(rest Outbox, why Reason, which func(*Operation) bool) Change {
 	var c Change
-	rest := Restore(o.ops)
 	for i := range o.ops {
 		op := o.ops[i]
-		if rest.index(op.ID) < 0 || !which(&op) {
+		if !which(&op) || rest.index(op.ID) < 0 {
 			continue // or it went with one that it builds on
 		}
 		step := rest.without(op)

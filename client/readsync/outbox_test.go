@@ -138,7 +138,7 @@ func TestOtherAnswersPostpone(t *testing.T) {
 	for _, a := range []readsync.Answer{
 		{}, {Unsent: true}, {Status: 500, Code: "internal"}, {Status: 503, Code: "unavailable"},
 		{Status: 429, Code: "over_budget"}, {Status: 404}, {Status: 403}, {Status: 200},
-		{Status: 302}, {Status: 421, Code: "not_owner"}, {Status: 401, Code: "token_expired"},
+		{Status: 302}, {Status: 401}, {Status: 421, Code: "not_owner"}, {Status: 401, Code: "token_expired"},
 	} {
 		q.begin(id)
 		q.answer(id, "s", a)
@@ -322,6 +322,44 @@ func TestOperationsAreGivenUpInTime(t *testing.T) {
 	const horizon = 30 * 24 * 3600 * 1000
 	if readsync.GiveUpAfter >= horizon {
 		t.Error("the server has forgotten by then")
+	}
+}
+
+// A clock that ran ahead makes operations from the future: their age counts from when it is right.
+func TestOperationsOfAClockThatWasSetBack(t *testing.T) {
+	const year, now = 365 * 24 * 3600 * 1000, 1000
+	q := newQueue(t)
+	v := q.see("s")
+	q.take(readsync.NewRead("ahead", v, 13, now+year), v.Base)
+	v = q.see("t")
+	q.take(readsync.NewRead("usual", v, 13, now+1), v.Base) // clocks differ by a little all the time
+	q.Apply(q.Expire(now))
+	q.holds("ahead", "usual")
+	if ops := q.Operations(); ops[0].CreatedAt != now || ops[1].CreatedAt != now+1 {
+		t.Errorf("the operations are %+v", ops)
+	}
+	if c := q.Expire(now); !c.Empty() {
+		t.Errorf("a second look changes %+v", c)
+	}
+	c := q.Expire(now + readsync.GiveUpAfter)
+	if len(c.Lost) != 1 || c.Lost[0].Operation.ID != "ahead" || c.Lost[0].Reason != readsync.TooOld {
+		t.Errorf("lost %+v", c.Lost)
+	}
+}
+
+// A machine without a battery begins in 1970: what was made before its clock was set is not old.
+func TestOperationsOfAClockThatWasNotSet(t *testing.T) {
+	const set = 1_800_000_000_000
+	q := newQueue(t)
+	v := q.see("s")
+	q.take(readsync.NewRead("unset", v, 13, 5000), v.Base)
+	q.Apply(q.Expire(set))
+	q.holds("unset")
+	if c := q.Expire(set + readsync.GiveUpAfter - 1); !c.Empty() {
+		t.Errorf("too early: %+v", c)
+	}
+	if c := q.Expire(set + readsync.GiveUpAfter); len(c.Lost) != 1 {
+		t.Errorf("lost %+v", c.Lost)
 	}
 }
 

@@ -101,8 +101,10 @@ func explain(err error) string {
 	var refused *client.RefusedError
 	var network net.Error
 	switch {
-	case errors.As(err, &refused) && refused.Code != "":
+	case errors.As(err, &refused) && refused.Final():
 		return "the server refused it: " + cleanLine(cmp.Or(refused.Detail, refused.Code))
+	case errors.As(err, &refused) && refused.Code != "":
+		return "the server cannot do it now: " + cleanLine(cmp.Or(refused.Detail, refused.Code))
 	case errors.As(err, &refused):
 		return "the server cannot be reached"
 	case errors.Is(err, client.ErrCredentials):
