@@ -53,6 +53,9 @@ type Options struct {
 
 	HTTP *http.Client     // makes connections; a fresh one by default
 	Now  func() time.Time // for events that are signed here; the system's clock by default
+	// Backoff says how long to wait before the next connection, after so many that failed or ended
+	// in a row; the delays of the package by default.
+	Backoff func(failures int) time.Duration
 	// OnConnect is called with nil after each handshake and with the error after each connection's
 	// end, by one goroutine; it returns at once.
 	OnConnect func(err error)
@@ -90,6 +93,9 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	if o.OnConnect == nil {
 		o.OnConnect = func(error) {}
 	}
+	if o.Backoff == nil {
+		o.Backoff = backoff
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Client{
 		options: o, cancel: cancel, done: make(chan struct{}),
@@ -123,7 +129,7 @@ func (c *Client) run(ctx context.Context) {
 		if time.Since(begun) >= steady {
 			failures = 0
 		}
-		timer := time.NewTimer(delay(failures))
+		timer := time.NewTimer(c.options.Backoff(failures))
 		failures++
 		select {
 		case <-ctx.Done():
@@ -133,9 +139,9 @@ func (c *Client) run(ctx context.Context) {
 	}
 }
 
-// delay returns how long to wait after so many failures in a row: between half and all of a time
+// backoff returns how long to wait after so many failures in a row: between half and all of a time
 // that doubles, so that clients of a relay that restarts do not come all at once.
-func delay(failures int) time.Duration {
+func backoff(failures int) time.Duration {
 	full := maxDelay
 	if failures < 6 {
 		full = min(firstDelay<<failures, maxDelay)

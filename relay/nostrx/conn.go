@@ -41,7 +41,8 @@ type conn struct {
 	client *Client
 	ws     *websocket.Conn
 
-	challenges int // seen by the reader
+	challenges int    // that were answered; the reader's own
+	challenge  string // the last of them
 
 	mu        sync.Mutex
 	listeners map[string]listener
@@ -175,9 +176,13 @@ func (c *conn) answer(ctx context.Context, challenge string) error {
 	if key == nil {
 		return nil
 	}
+	if challenge == c.challenge {
+		return nil // answered, and sent again before the answer was read
+	}
 	if c.challenges++; c.challenges > maxChallenges {
 		return fmt.Errorf("%w: challenges", ErrTooMuch)
 	}
+	c.challenge = challenge
 	signed, err := key.Sign(Event{Kind: KindAuth, CreatedAt: c.client.options.Now().Unix(), Tags: []Tag{
 		{"relay", c.client.options.URL}, {"challenge", challenge},
 	}})
