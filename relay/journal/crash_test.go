@@ -1,0 +1,5 @@
+package journal
+
+const childEnv = "TIDEMARK_JOURNAL_CHILD"
+
+func runChild() {}
