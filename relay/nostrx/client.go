@@ -211,7 +211,7 @@ func (c *Client) current(ctx context.Context) (*conn, error) {
 		switch {
 		case closed:
 			return nil, ErrClosed
-		case conn != nil:
+		case conn != nil && !conn.isLost():
 			return conn, nil
 		}
 		select {

@@ -273,38 +273,6 @@ func TestCutQuery(t *testing.T) {
 	}
 }
 
-// What a query collects is bounded, whatever the relay sends.
-func TestTooMuch(t *testing.T) {
-	s := listen(t)
-	key := keyOf(t, 1)
-	large := strings.Repeat("x", nostrx.MaxEventIn-1024)
-	for i := range nostrx.MaxStoredBytes/len(large) + 1 {
-		e := sign(t, key, nostrx.Event{Kind: nostrx.KindAppData, CreatedAt: int64(i), Content: large,
-			Tags: []nostrx.Tag{{"d", fmt.Sprint(i)}}})
-		if err := s.Keep(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := dial(t, s.URL, key)
-	own := nostrx.Filter{Kinds: []int{nostrx.KindAppData}}
-	if got, err := c.Query(t.Context(), own); !errors.Is(err, nostrx.ErrTooMuch) {
-		t.Errorf("%d events, %v", len(got), err)
-	}
-	// A subscription does not fail, but its reader has to look for what is missing.
-	sub, err := c.Subscribe(t.Context(), own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// An answer that comes later says that everything has come.
-	if _, err := c.Query(t.Context(), inChannel); err != nil {
-		t.Fatal(err)
-	}
-	if got := next(t, sub); got.Kind != nostrx.SignalGap {
-		t.Errorf("first %v", got.Kind)
-	}
-	until(t, sub, nostrx.SignalCaughtUp)
-}
-
 // A frame beyond the limit ends the connection, and is not read to its end.
 func TestOversizeFrame(t *testing.T) {
 	var connects atomic.Int64

@@ -246,6 +246,12 @@ func (c *conn) listen(ctx context.Context, id string, l listener) error {
 	return nil
 }
 
+func (c *conn) isLost() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost != nil
+}
+
 // forget ends a request. The relay is told if it can be.
 func (c *conn) forget(ctx context.Context, id string) {
 	c.mu.Lock()
