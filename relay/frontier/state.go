@@ -52,7 +52,10 @@ func Join(a, b State) (State, error) {
 
 // Clone returns a copy that shares nothing.
 func (s State) Clone() State {
-	c := State{Frontiers: make(map[Key]Time, len(s.Frontiers)), Overrides: make(map[Key]Register, len(s.Overrides))}
+	c := State{
+		Frontiers: make(map[Key]Time, len(s.Frontiers)),
+		Overrides: make(map[Key]Register, len(s.Overrides)),
+	}
 	maps.Copy(c.Frontiers, s.Frontiers)
 	maps.Copy(c.Overrides, s.Overrides)
 	return c

@@ -43,7 +43,9 @@ func (b *Book) change(ctx context.Context, what string, f func(*Record) (bool, e
 // Act saves what one reading action changes. Decide is called inside the transaction, with the record
 // as it is then: it checks what must still hold, as a lease, and returns the plan; its error saves
 // nothing. What is saved is on disk when Act returns, and nothing has been signed for it before.
-func (b *Book) Act(ctx context.Context, e Evidence, decide func(Record) (frontier.Plan, error)) (Record, error) {
+func (b *Book) Act(
+	ctx context.Context, e Evidence, decide func(Record) (frontier.Plan, error),
+) (Record, error) {
 	return b.change(ctx, "save", func(r *Record) (bool, error) {
 		plan, err := decide(*r)
 		if err != nil || plan.Empty() {
@@ -165,7 +167,9 @@ type Observed struct {
 // that was restored never publishes less than it once did. An own slot that was asked for and is not
 // among what was seen holds nothing; when all of them were asked for, what the relay has lost is waiting
 // to be published again. A slot that another installation uses is given up for a new one.
-func (b *Book) Observe(ctx context.Context, now Time, seen []Observed, asked []string, e Evidence) (Record, error) {
+func (b *Book) Observe(
+	ctx context.Context, now Time, seen []Observed, asked []string, e Evidence,
+) (Record, error) {
 	return b.change(ctx, "observe", func(r *Record) (bool, error) {
 		before, err := r.encode()
 		if err != nil {

@@ -49,7 +49,7 @@
 //
 //	the file cannot be written        ErrStorage: nothing changed, nothing was signed
 //	the record is damaged             ErrCorrupt: nothing is written over it
-//	it does not fit                   frontier.ErrCapacity: nothing changed
+//	too much to keep                  frontier.ErrCapacity: nothing changed
 //	another process publishes         ErrBusy after ten seconds
 //	no answer, or another refusal     the error; the same bytes are sent by the next flush
 //	refused for its time, and old     renewed once, after a look whether it is needed

@@ -205,7 +205,8 @@ func sealedSize(n int) int {
 }
 
 func encodePage(r Record, p page) ([]byte, error) {
-	return frontier.Blob{ClientID: r.ClientID, State: frontier.State{Frontiers: p.values}}.Encode(frontier.MaxBlobOut)
+	state := frontier.State{Frontiers: p.values}
+	return frontier.Blob{ClientID: r.ClientID, State: state}.Encode(frontier.MaxBlobOut)
 }
 
 func template(slot, content string, at int64) nostrx.Event {

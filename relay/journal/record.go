@@ -16,11 +16,11 @@ import (
 	"github.com/tidemark-im/tidemark/relay/nostrx"
 )
 
-// Time and Key are those of read state.
-type (
-	Time = frontier.Time
-	Key  = frontier.Key
-)
+// Time is a second of read state.
+type Time = frontier.Time
+
+// Key is the key of a context.
+type Key = frontier.Key
 
 // recordVersion is the version of a record that this code reads and writes.
 const recordVersion = 1

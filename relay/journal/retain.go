@@ -113,7 +113,9 @@ type mark struct {
 
 // byInteraction puts what was touched last first.
 func byInteraction(a, b mark) int {
-	return cmp.Or(cmp.Compare(b.recent, a.recent), cmp.Compare(b.value, a.value), strings.Compare(string(a.key), string(b.key)))
+	return cmp.Or(
+		cmp.Compare(b.recent, a.recent), cmp.Compare(b.value, a.value),
+		strings.Compare(string(a.key), string(b.key)))
 }
 
 // byScope puts broad marks before narrow ones.
@@ -142,7 +144,9 @@ func (r *Record) choose(b budget, e Evidence) (kept, evicted map[Key]Time, err e
 		return nil, nil, fmt.Errorf("%w: %d bytes and %d keys cannot be given up", frontier.ErrCapacity, used, keys)
 	}
 	for {
-		chosen, left := fit(marks, budget{b.bytes - used, b.keys - keys}, budget{b.bytes*3/4 - used, b.keys*3/4 - keys})
+		all := budget{b.bytes - used, b.keys - keys}
+		share := budget{b.bytes*3/4 - used, b.keys*3/4 - keys}
+		chosen, left := fit(marks, all, share)
 		covered := r.covered(chosen, e)
 		if len(covered) == 0 || len(r.State.Overrides) > 0 {
 			kept, evicted = make(map[Key]Time), make(map[Key]Time)

@@ -150,7 +150,9 @@ func TestRetainNewestRead(t *testing.T) {
 
 // What a kept broader mark reads is dropped, if verified messages have shown that it belongs there;
 // the room goes to the next in line, and the order to what covers.
-// covers: RL-482, RL-484, RL-486, RL-487, RL-488, RL-489, RL-490, RL-491, RL-492, RL-493, RL-494, RL-517, RL-526
+//
+// covers: RL-482, RL-486, RL-487, RL-488, RL-489, RL-490, RL-491, RL-492
+// covers: RL-493, RL-494, RL-517, RL-526
 func TestCover(t *testing.T) {
 	activity := frontier.ActivityKey("c")
 	threadActivity := frontier.ThreadActivityKey(id(1))

@@ -130,7 +130,8 @@ func (j *Journal) Close() error { return j.db.Close() }
 
 // Leave forgets a partition and nothing else.
 func (j *Journal) Leave(ctx context.Context, p Partition) error {
-	_, err := j.db.ExecContext(ctx, `DELETE FROM read_state WHERE scope = ? AND viewer = ?`, p.Scope, string(p.Viewer))
+	_, err := j.db.ExecContext(ctx, `DELETE FROM read_state WHERE scope = ? AND viewer = ?`,
+		p.Scope, string(p.Viewer))
 	if err != nil {
 		return fmt.Errorf("leave %s: %w: %w", p.Scope, ErrStorage, err)
 	}
@@ -156,7 +157,9 @@ func read(ctx context.Context, tx *sql.Tx, p Partition) (Record, bool, error) {
 // wait, and nobody's change is lost. A change that returns an error changes nothing; one that returns
 // false found nothing to change. The transaction is not given up halfway, since who asked for it would
 // not know what is in the file.
-func (j *Journal) update(ctx context.Context, p Partition, change func(*Record) (bool, error)) (Record, error) {
+func (j *Journal) update(
+	ctx context.Context, p Partition, change func(*Record) (bool, error),
+) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, err
 	}

@@ -15,13 +15,16 @@ func (o overWeb) Publish(ctx context.Context, e nostrx.Event) (nostrx.Receipt, e
 	return o.web.Publish(ctx, e)
 }
 
-func (o overWeb) Coordinates(ctx context.Context, author nostrx.PubKey, slots []string) ([]nostrx.Event, error) {
+func (o overWeb) Coordinates(
+	ctx context.Context, author nostrx.PubKey, slots []string,
+) ([]nostrx.Event, error) {
 	names := make([]string, len(slots))
 	for i, slot := range slots {
 		names[i] = slotPrefix + slot
 	}
 	events, _, err := o.web.Query(ctx, nostrx.Filter{
-		Kinds: []int{nostrx.KindAppData}, Authors: []nostrx.PubKey{author}, Tags: map[string][]string{"d": names},
+		Kinds: []int{nostrx.KindAppData}, Authors: []nostrx.PubKey{author},
+		Tags: map[string][]string{"d": names},
 	})
 	return events, err
 }

@@ -57,8 +57,8 @@ func (r *Relay) accept(by nostrx.PubKey, e nostrx.Event) error {
 	if size := len(e.Encode()); size > nostrx.MaxEventOut {
 		return fmt.Errorf("invalid: the event has %d bytes, at most %d", size, nostrx.MaxEventOut)
 	}
-	now := r.options.Now()
-	if age := now.Unix() - e.CreatedAt; age > int64(clockLeeway.Seconds()) || -age > int64(clockLeeway.Seconds()) {
+	leeway := int64(clockLeeway.Seconds())
+	if age := r.options.Now().Unix() - e.CreatedAt; age > leeway || -age > leeway {
 		return errTimestamp
 	}
 	if e.Kind == nostrx.KindAuth || e.Kind == nostrx.KindHTTPAuth {

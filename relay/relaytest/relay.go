@@ -139,7 +139,7 @@ func (r *Relay) Keep(events ...nostrx.Event) error {
 func (r *Relay) Stored(f nostrx.Filter) []nostrx.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.store.find(func(e nostrx.Event) bool { return f.Matches(e) })
+	return r.store.find(f.Matches)
 }
 
 // isMember tells whether somebody belongs to the community. The lock is held.

@@ -291,7 +291,8 @@ func (s *session) identity() nostrx.PubKey {
 
 // publish takes a publication with what is wrong with publications at the moment.
 func (r *Relay) publish(by nostrx.PubKey, e nostrx.Event) (Fault, error) {
-	switch fault := r.faults.at(Occasion{Point: AtEvent, By: by, Event: e}, Stall, Cut, Refuse, RefuseTime); fault {
+	coming := Occasion{Point: AtEvent, By: by, Event: e}
+	switch fault := r.faults.at(coming, Stall, Cut, Refuse, RefuseTime); fault {
 	case Refuse:
 		return None, errRefused
 	case RefuseTime:

@@ -155,10 +155,8 @@ func encodeAll(events []nostrx.Event) []byte {
 // member of that name makes it one whatever its value, so that no typing error is answered by a page.
 func isSnapshotQuery(body []byte, who nostrx.PubKey) (bool, error) {
 	var filters []map[string]json.RawMessage
-	if json.Unmarshal(body, &filters) != nil {
-		return false, nil
-	}
-	if !slices.ContainsFunc(filters, func(f map[string]json.RawMessage) bool {
+	readable := json.Unmarshal(body, &filters) == nil
+	if !readable || !slices.ContainsFunc(filters, func(f map[string]json.RawMessage) bool {
 		_, there := f["read_state_snapshot"]
 		return there
 	}) {
@@ -212,7 +210,8 @@ func (r *Relay) serveSnapshot(w http.ResponseWriter, req *http.Request, who nost
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, err = fmt.Fprintf(w, `{"read_state_snapshot":%d,"complete":true,"community_id":%q,"pubkey":%q,`+
-		`"snapshot_id":%q,"events":%s`, nostrx.SnapshotVersion, r.options.Community.String(), string(who), id, encoded)
+		`"snapshot_id":%q,"events":%s`,
+		nostrx.SnapshotVersion, r.options.Community.String(), string(who), id, encoded)
 	for blank := slices.Repeat([]byte{' '}, 64<<10); fault == Endless && err == nil; {
 		_, err = w.Write(blank)
 	}
@@ -226,7 +225,8 @@ func (r *Relay) serveEvents(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if len(body) > nostrx.MaxEventOut {
-		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("an event has at most %d bytes", nostrx.MaxEventOut))
+		writeError(w, http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("an event has at most %d bytes", nostrx.MaxEventOut))
 		return
 	}
 	e, err := nostrx.ParseEvent(body, false)
