@@ -66,7 +66,7 @@ func TestVerdictReasons(t *testing.T) {
 }
 
 // Attention is a part of what is observed.
-// covers: RL-110, RL-167, RL-183
+// covers: RL-110, RL-167
 func TestCount(t *testing.T) {
 	messages := []Message{
 		with(top(1, now), func(m *Message) { m.DM = true }), mention(top(2, now)), broadcast(top(3, now)),

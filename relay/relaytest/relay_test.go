@@ -159,7 +159,6 @@ func call(t testing.TB, s *relaytest.Server, key *nostrx.Key, path, body, header
 }
 
 // A snapshot query has one form. Everything near it is refused, and is never answered by a page.
-// covers: RL-436
 func TestSnapshotQuery(t *testing.T) {
 	s := listen(t, nil)
 	mine, other := keyOf(t, 1), keyOf(t, 2)
