@@ -110,7 +110,7 @@ func TestEffective(t *testing.T) {
 	thread, other := ThreadKey(id(1)), ThreadKey(id(2))
 	home := Home{Channel: "c", Root: id(1)}
 	s := State{Frontiers: map[Key]Time{
-		"c": 10, thread: 20, MessageKey(id(7)): 30, ActivityKey("c"): 90, ThreadActivityKey(id(1)): 90,
+		"c": 10, thread: 20, ThreadKey(id(9)): 50, MessageKey(id(7)): 30, ActivityKey("c"): 90, ThreadActivityKey(id(1)): 90,
 	}}
 	for _, c := range []struct {
 		key  Key
@@ -120,6 +120,7 @@ func TestEffective(t *testing.T) {
 		{"c", Home{}, 10},
 		{thread, Home{Channel: "c"}, 20},
 		{other, Home{Channel: "c"}, 10},
+		{thread, Home{Channel: "c", Root: id(9)}, 20}, // a thread is in no thread
 		{MessageKey(id(7)), home, 30},
 		{MessageKey(id(8)), home, 20},
 		{MessageKey(id(8)), Home{Channel: "c"}, 10},

@@ -314,6 +314,29 @@ func TestRenewal(t *testing.T) {
 			}
 		}
 	}
+	// Refused for something else, it stays as it is, however old.
+	other := newWorld(t)
+	q := other.device(other.path)
+	act(t, q.Book, "general", secs(1))
+	other.failing(relaytest.AtEvent, relaytest.Refuse)
+	other.flush(q, ErrRefused)
+	other.pass(time.Hour)
+	other.flush(q, ErrRefused)
+	if sent := other.publications(); len(sent) != 2 || sent[0] != sent[1] {
+		t.Errorf("refused for something else: sent %v", sent)
+	}
+	// One replacement is all that a flush makes, even if that becomes old on the way.
+	other.guard(func(o relaytest.Occasion) relaytest.Fault {
+		if o.Point == relaytest.AtEvent {
+			other.pass(time.Hour)
+			return relaytest.RefuseTime
+		}
+		return relaytest.None
+	})
+	other.flush(q, ErrRefused)
+	if sent := other.publications(); len(sent) != 4 {
+		t.Errorf("%d publications", len(sent)-2)
+	}
 	// The relay has it already: nothing new is signed.
 	w := newWorld(t)
 	p := w.device(w.path)
