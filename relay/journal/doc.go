@@ -41,9 +41,10 @@
 //
 // # Duties of the caller
 //
-// Decide reading actions inside Act, with the record that it is given. Call Flush some seconds after
-// something was saved, and after a reconnection; it fails without trying again. Give Evidence of
-// verified messages only. Leave deletes one partition.
+// Decide reading actions inside Act, with the record that it is given. Run a [Sync], and tell it what
+// was saved: it publishes once five seconds of quiet have passed, and tries again only for Retry, for
+// something new, or for a Load after a reconnection. Give Evidence of verified messages only. Leave
+// deletes one partition.
 //
 // # Failures
 //
