@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,7 +110,10 @@ func TestQuiet(t *testing.T) {
 func TestMentions(t *testing.T) {
 	owner, third := who(viewer), who(3)
 	output := []nostrx.Tag{{"p", id(viewer)}, {"p", id(3)}, {"buzz:workflow", "true"}, {"buzz:workflow-owner", id(viewer)}}
-	said := append(output[:4:4], nostrx.Tag{"buzz:workflow-mention", id(viewer)})
+	and := func(name, value string) []nostrx.Tag {
+		return append(slices.Clone(output), nostrx.Tag{name, value})
+	}
+	said := and("buzz:workflow-mention", id(viewer))
 	for name, c := range map[string]struct {
 		tags         []nostrx.Tag
 		author       int
@@ -122,9 +126,9 @@ func TestMentions(t *testing.T) {
 		"output that mentions":   {said, relay, who(relay), true, true},
 		"copied by a user":       {output, peer, who(relay), true, true},
 		"with an unknown relay":  {output, relay, "", true, true},
-		"two owners":             {append(output[:4:4], nostrx.Tag{"buzz:workflow-owner", id(3)}), relay, who(relay), true, true},
-		"marked twice":           {append(output[:4:4], nostrx.Tag{"buzz:workflow", "true"}), relay, who(relay), true, true},
-		"mentions somebody else": {append(output[:4:4], nostrx.Tag{"buzz:workflow-mention", id(3)}), relay, who(relay), false, true},
+		"two owners":             {and("buzz:workflow-owner", id(3)), relay, who(relay), true, true},
+		"marked twice":           {and("buzz:workflow", "true"), relay, who(relay), true, true},
+		"mentions somebody else": {and("buzz:workflow-mention", id(3)), relay, who(relay), false, true},
 		"another's workflow":     {[]nostrx.Tag{{"p", id(viewer)}, {"buzz:workflow", "true"}, {"buzz:workflow-owner", id(3)}}, relay, who(relay), true, false},
 		"not a workflow":         {[]nostrx.Tag{{"p", id(viewer)}, {"buzz:workflow", "false"}, {"buzz:workflow-owner", id(viewer)}}, relay, who(relay), true, false},
 	} {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ type sim struct {
 	devices []*Publisher
 	said    []map[Key]Time // what each installation has saved
 	held    map[Key]Time   // the most that the relay ever held
-	sent    int            // publications that came to the relay
+	sent    atomic.Int64   // publications that came to the relay
 	fault   relaytest.Fault
 	at      relaytest.Point
 }
@@ -75,7 +76,7 @@ func newSim(t *testing.T, j *Journal, seed uint64) *sim {
 	s.relay = relaytest.New(relaytest.Options{Self: keyOf(t, 99), Now: clock})
 	s.relay.Intercept(func(o relaytest.Occasion) relaytest.Fault {
 		if o.Point == relaytest.AtEvent {
-			s.sent++
+			s.sent.Add(1)
 		}
 		if o.Point == s.at {
 			return s.fault
@@ -183,7 +184,7 @@ func (s *sim) heal() {
 			s.t.Fatalf("installation %d, after healing: %v", i, err)
 		}
 	}
-	before := s.sent
+	before := s.sent.Load()
 	var first map[Key]Time
 	for i, p := range s.devices {
 		if err := s.observe(p); err != nil {
@@ -204,8 +205,8 @@ func (s *sim) heal() {
 			s.t.Fatalf("installation %d knows %v, the first %v", i, shared, first)
 		}
 	}
-	if s.sent != before {
-		s.t.Fatalf("%d publications of nothing", s.sent-before)
+	if s.sent.Load() != before {
+		s.t.Fatalf("%d publications of nothing", s.sent.Load()-before)
 	}
 	s.check()
 }

@@ -89,7 +89,7 @@ func (s *Sync) Run(ctx context.Context) {
 		case <-s.saved:
 			quiet.Reset(Debounce)
 		case <-quiet.C:
-			s.publish(ctx)
+			_ = s.publish(ctx) // State tells
 		}
 	}
 }

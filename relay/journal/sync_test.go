@@ -54,16 +54,16 @@ func TestDebounce(t *testing.T) {
 		time.Sleep(Debounce - 101*time.Millisecond)
 		synctest.Wait()
 		expectStatus(t, sync, Waiting, nil)
-		if s.sent != 0 {
-			t.Errorf("%d publications before the quiet period was over", s.sent)
+		if s.sent.Load() != 0 {
+			t.Errorf("%d publications before the quiet period was over", s.sent.Load())
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		expectStatus(t, sync, Reconciled, nil)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if s.sent != 1 {
-			t.Errorf("%d publications", s.sent)
+		if s.sent.Load() != 1 {
+			t.Errorf("%d publications", s.sent.Load())
 		}
 
 		// What fails is not tried again by itself.
@@ -73,8 +73,8 @@ func TestDebounce(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		expectStatus(t, sync, Failed, ErrRefused)
-		if s.sent != 2 {
-			t.Errorf("%d publications", s.sent)
+		if s.sent.Load() != 2 {
+			t.Errorf("%d publications", s.sent.Load())
 		}
 		stop()
 		<-done
@@ -103,13 +103,13 @@ func TestSyncStates(t *testing.T) {
 	}
 	expectStatus(t, sync, Failed, broken)
 	act(t, p.Book, "a", secs(1))
-	if err := sync.Retry(t.Context()); !errors.Is(err, broken) || s.sent != 1 {
-		t.Errorf("%v, %d publications", err, s.sent)
+	if err := sync.Retry(t.Context()); !errors.Is(err, broken) || s.sent.Load() != 1 {
+		t.Errorf("%v, %d publications", err, s.sent.Load())
 	}
 	expectStatus(t, sync, Failed, broken) // though the publication succeeded
 	loadErr = nil
-	if err := sync.Retry(t.Context()); err != nil || s.sent != 1 {
-		t.Errorf("%v, %d publications", err, s.sent)
+	if err := sync.Retry(t.Context()); err != nil || s.sent.Load() != 1 {
+		t.Errorf("%v, %d publications", err, s.sent.Load())
 	}
 	expectStatus(t, sync, Reconciled, nil)
 
@@ -133,7 +133,7 @@ func TestSyncStates(t *testing.T) {
 	expectStatus(t, sync, Reconciled, nil)
 
 	// Without the means, nothing is published, and local marks are saved all the same.
-	sent := s.sent
+	sent := s.sent.Load()
 	for want, less := range map[Capability]*Sync{
 		Unsupported: NewSync(p.Book, nil, p), ReadOnly: NewSync(p.Book, func(context.Context) error { return nil }, nil),
 	} {
@@ -141,8 +141,8 @@ func TestSyncStates(t *testing.T) {
 		if _, err := p.Book.MarkUnread(t.Context(), "b"); err != nil {
 			t.Error(err)
 		}
-		if err := less.Retry(t.Context()); err != nil || s.sent != sent {
-			t.Errorf("%s: %v, %d publications", want, err, s.sent-sent)
+		if err := less.Retry(t.Context()); err != nil || s.sent.Load() != sent {
+			t.Errorf("%s: %v, %d publications", want, err, s.sent.Load()-sent)
 		}
 		if got := stateOf(t, less); got.Capability != want || got.Status != Local {
 			t.Errorf("%+v", got)
