@@ -33,6 +33,13 @@ var helpTexts = kong.Vars{
 		"first one signs. Or put it into $TIDEMARK_JWT_SECRET.",
 	"about_output": "Where to write instead of the standard output; compressed if the name ends in " +
 		".gz.",
+	"about_relay_channel": "A channel of all members, with its type stream, forum or dm; may be given for " +
+		"each.",
+	"about_relay_community": "Community that the relay cuts snapshots of read state for; a new one without it.",
+	"about_relay_fault": "Something to go wrong from the start, as lose-receipts; may be given for each. " +
+		"Others are switched while it runs.",
+	"about_relay_key_file": "File with the relay's own secret key; a new one without it.",
+	"about_relay_member":   "Public key of somebody who may use the relay; may be given for each.",
 	"about_wake_allow": "Networks that agents and webhooks may be in although they are not public, as " +
 		"10.0.0.0/8; \"private\" is all private and local ones.",
 	"about_ws": "Workspace; \"*\" is all of them, for an admin.",

@@ -1,0 +1,30 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/tidemark-im/tidemark/relay/nostrx"
+)
+
+// OverWeb is a Relay over HTTP.
+func OverWeb(web *nostrx.Web) Relay { return overWeb{web} }
+
+type overWeb struct{ web *nostrx.Web }
+
+func (o overWeb) Publish(ctx context.Context, e nostrx.Event) (nostrx.Receipt, error) {
+	return o.web.Publish(ctx, e)
+}
+
+func (o overWeb) Coordinates(
+	ctx context.Context, author nostrx.PubKey, slots []string,
+) ([]nostrx.Event, error) {
+	names := make([]string, len(slots))
+	for i, slot := range slots {
+		names[i] = slotPrefix + slot
+	}
+	events, _, err := o.web.Query(ctx, nostrx.Filter{
+		Kinds: []int{nostrx.KindAppData}, Authors: []nostrx.PubKey{author},
+		Tags: map[string][]string{"d": names},
+	})
+	return events, err
+}

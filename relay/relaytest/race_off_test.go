@@ -1,0 +1,5 @@
+//go:build !race
+
+package relaytest_test
+
+const raceDetector = false
