@@ -25,63 +25,68 @@ const dwellTime = 300;
  *       ^------ update, moved, visibility ------'
  */
 export class Dwell {
-  private surface: Surface = { focused: false, covered: false, messageIds: [], bottom: null };
-  private moving = true;
-  private cancel: (() => void) | undefined;
-  private readonly unsubscribe: () => void;
-  private disposed = false;
+  #surface: Surface = { focused: false, covered: false, messageIds: [], bottom: null };
+  #moving = true;
+  #cancel: (() => void) | undefined;
+  #disposed = false;
+  readonly #unsubscribe: () => void;
+  readonly #reading: Reading;
+  readonly #clock: Clock;
+  readonly #visibility: Visibility;
+  readonly #failed: ((error: unknown) => void) | undefined;
 
   /** The reading is the caller's to dispose of. Failed is told when a reading could not be saved. */
   constructor(
-    private readonly reading: Reading,
-    private readonly options: {
+    reading: Reading,
+    options: {
       readonly clock?: Clock;
       readonly visibility?: Visibility;
       readonly failed?: (error: unknown) => void;
     } = {},
   ) {
-    this.visibility = options.visibility ?? pageVisibility();
-    this.unsubscribe = this.visibility.subscribe(() => this.restart());
+    this.#reading = reading;
+    this.#clock = options.clock ?? systemClock;
+    this.#visibility = options.visibility ?? pageVisibility();
+    this.#failed = options.failed;
+    this.#unsubscribe = this.#visibility.subscribe(() => this.#restart());
   }
-
-  private readonly visibility: Visibility;
 
   /** Says how the list stands now: after its content, the focus or what covers it has changed. */
   update(surface: Surface): void {
-    this.surface = surface;
-    this.restart();
+    this.#surface = surface;
+    this.#restart();
   }
 
   /** Says that the list moves: it scrolls, or its pane does. Nothing is earned until it settles. */
   moved(): void {
-    this.moving = true;
-    this.restart();
+    this.#moving = true;
+    this.#restart();
   }
 
   /** Says that the list has stopped moving, also where that has changed no row. */
   settled(): void {
-    this.moving = false;
-    this.reading.settled();
-    this.restart();
+    this.#moving = false;
+    this.#reading.settled();
+    this.#restart();
   }
 
   dispose(): void {
-    this.disposed = true;
-    this.unsubscribe();
-    this.restart();
+    this.#disposed = true;
+    this.#unsubscribe();
+    this.#restart();
   }
 
-  private restart(): void {
-    this.cancel?.();
-    this.cancel = undefined;
-    const { focused, covered, messageIds, bottom } = this.surface;
-    const stands = focused && !covered && !this.moving && this.visibility.visible();
-    if (this.disposed || !stands || (messageIds.length === 0 && bottom === null)) return;
-    this.cancel = (this.options.clock ?? systemClock).after(dwellTime, () => {
-      this.cancel = undefined;
+  #restart(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    const { focused, covered, messageIds, bottom } = this.#surface;
+    const stands = focused && !covered && !this.#moving && this.#visibility.visible();
+    if (this.#disposed || !stands || (messageIds.length === 0 && bottom === null)) return;
+    this.#cancel = this.#clock.after(dwellTime, () => {
+      this.#cancel = undefined;
       const ids = bottom === null ? messageIds : [...new Set([...messageIds, bottom])];
       const at = { bottom: bottom !== null };
-      this.reading.observe(ids, at).catch((error: unknown) => this.options.failed?.(error));
+      this.#reading.observe(ids, at).catch((error: unknown) => this.#failed?.(error));
     });
   }
 }

@@ -9,7 +9,7 @@ export type {
   UnreadSnapshot,
 } from "./capability.js";
 export type { Loss, Operation, Reason } from "./core/operation.js";
-export { OutboxError } from "./core/operation.js";
+export { RefusedError } from "./core/operation.js";
 export type { Message } from "./core/window.js";
 export { type Surface, Dwell } from "./dwell.js";
 export {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Row, merge, nothingSaid, type State } from "../src/core/index.js";
+import { type State, merge, nothingSaid } from "../src/core/index.js";
 import { EventReader, type ServerEvent } from "../src/hub/events.js";
 import { type WireRow, Rows } from "../src/hub/rows.js";
 import { Outbox } from "../src/core/outbox.js";
@@ -21,7 +21,7 @@ const course = fc
       else if (step === "read") w.read(s, "ada", headOf(s), -1);
       else if (step === "mark") w.mark(s, "ada", 0, row.version);
       else w.read(s, "ada", row.readRevision, row.version);
-      const { readRevision, manualUnread, version, fromRevision } = s.rows.get("ada") as Row;
+      const { readRevision, manualUnread, version, fromRevision } = s.rows.get("ada")!;
       said.push({ contentRevision: headOf(s), readRevision, manualUnread, version, fromRevision });
     }
     return said;
@@ -81,7 +81,7 @@ describe("rows", () => {
           }
           const newest = [...said].sort((a, b) => b.lsn - a.lsn)[0]!;
           const outbox = new Outbox();
-          const shown = rows.show("c1", (id, state) => outbox.view(id, state));
+          const shown = rows.show("c1", outbox.view("c1", rows.said("c1")));
           expect(shown?.unread).toBe(newest.there ? newest.lsn : undefined);
         },
       ),

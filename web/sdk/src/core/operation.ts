@@ -92,13 +92,14 @@ export const maxOperations = 10_000;
 /** The age in milliseconds at which an operation is given up: a day before the server forgets. */
 export const giveUpAfter = 29 * 24 * 3600 * 1000;
 
-/** Why an operation was not taken in. */
-export class OutboxError extends Error {
-  constructor(
-    /** `stale`: what was seen does not hold any more. `full`: too much waits. */
-    readonly code: "stale" | "full",
-  ) {
-    super(code === "full" ? "the outbox is full" : "the state has changed since it was seen");
-    this.name = "OutboxError";
+/**
+ * Why something is not done: `stale`, what was seen does not hold any more; `full`, too much waits;
+ * `revision_in_future`, it is not there yet; `version_conflict`, another version is in force.
+ */
+export class RefusedError extends Error {
+  override name = "RefusedError";
+
+  constructor(readonly code: "stale" | "full" | "revision_in_future" | "version_conflict") {
+    super(code);
   }
 }

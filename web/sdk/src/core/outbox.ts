@@ -4,7 +4,7 @@ import {
   type Loss,
   type Operation,
   type Reason,
-  OutboxError,
+  RefusedError,
   conflictCode,
   giveUpAfter,
   isIntended,
@@ -46,6 +46,10 @@ export function withoutMark(op: Operation, base: Version): Operation {
   return { ...op, after: "", expectedVersion: Math.max(base, 1) - 1, flips: false };
 }
 
+function writing(op: Operation): Change {
+  return { ...noChange, put: [op] };
+}
+
 function operation(
   id: string,
   seen: View,
@@ -63,25 +67,25 @@ function operation(
  * return a Change alter nothing: the change is written, and only then applied.
  */
 export class Outbox {
-  private ops: Operation[];
-  private readonly flight = new Set<string>();
-  private done: string[] = [];
-  private grouped: Map<string, Operation[]> | undefined; // by scope, made when it is needed
+  #ops: Operation[];
+  readonly #flight = new Set<string>();
+  #done: string[] = [];
+  #grouped: Map<string, Operation[]> | undefined; // by scope, made when it is needed
 
   constructor(ops: readonly Operation[] = []) {
-    this.ops = [...ops];
+    this.#ops = [...ops];
   }
 
   /** Oldest first. */
   get operations(): readonly Operation[] {
-    return this.ops;
+    return this.#ops;
   }
 
   /** Takes over what other writers of the same storage have left there. */
   reload(ops: readonly Operation[]): void {
-    this.ops = [...ops];
-    this.grouped = undefined;
-    for (const id of this.flight) if (!this.find(id)) this.flight.delete(id);
+    this.#ops = [...ops];
+    this.#grouped = undefined;
+    for (const id of this.#flight) if (!this.#find(id)) this.#flight.delete(id);
   }
 
   /**
@@ -91,7 +95,7 @@ export class Outbox {
   view(scope: string, said: State): View {
     const v = { ...said, scope, after: "", base: said.version, pending: 0 };
     const holds = new Set([""]);
-    for (const op of this.of(scope)) {
+    for (const op of this.#of(scope)) {
       v.pending++;
       const marks = op.kind === "unread";
       if (!marks) v.readRevision = Math.max(v.readRevision, op.revision);
@@ -103,7 +107,7 @@ export class Outbox {
           v.version++;
         }
         holds.add(op.id);
-      } else if (op.flips && this.isStarted(op) && isIntended(op, v)) {
+      } else if (op.flips && this.#isStarted(op) && isIntended(op, v)) {
         // Its event came before its answer, or another device did the same: the server has said it.
         holds.add(op.id);
       }
@@ -111,73 +115,67 @@ export class Outbox {
     return v;
   }
 
-  private of(scope: string): readonly Operation[] {
-    if (!this.grouped) {
-      this.grouped = new Map();
-      for (const op of this.ops) {
-        const list = this.grouped.get(op.scope);
+  #of(scope: string): readonly Operation[] {
+    if (!this.#grouped) {
+      this.#grouped = new Map();
+      for (const op of this.#ops) {
+        const list = this.#grouped.get(op.scope);
         if (list) list.push(op);
-        else this.grouped.set(op.scope, [op]);
+        else this.#grouped.set(op.scope, [op]);
       }
     }
-    return this.grouped.get(scope) ?? [];
+    return this.#grouped.get(scope) ?? [];
   }
 
-  private isStarted(op: Operation): boolean {
-    return this.flight.has(op.id) || op.attempts > 0;
+  #isStarted(op: Operation): boolean {
+    return this.#flight.has(op.id) || op.attempts > 0;
   }
 
   /**
    * Plans to take an operation in. The id is that of the one that stands for it: its own, or that
    * of a waiting read that is raised to cover it. Base is the version that the server had said when
-   * the state was seen. Throws OutboxError.
+   * the state was seen. Throws RefusedError.
    */
   add(op: Operation, base: Version): { change: Change; id: string } {
-    if (op.after && !this.find(op.after)) {
-      if (this.done.includes(op.after)) op = { ...op, after: "" };
-      else if (op.kind === "unread") throw new OutboxError("stale");
+    if (op.after && !this.#find(op.after)) {
+      if (this.#done.includes(op.after)) op = { ...op, after: "" };
+      else if (op.kind === "unread") throw new RefusedError("stale");
       else op = withoutMark(op, base);
     }
-    const waiting = this.of(op.scope).at(-1);
-    if (waiting && this.folds(waiting, op)) {
+    const waiting = this.#of(op.scope).at(-1);
+    if (waiting && this.#folds(waiting, op)) {
       if (waiting.revision >= op.revision) return { change: noChange, id: waiting.id };
       const raised = { ...waiting, revision: op.revision, createdAt: op.createdAt };
-      return { change: { ...noChange, put: [raised] }, id: waiting.id };
+      return { change: writing(raised), id: waiting.id };
     }
-    if (this.ops.length >= maxOperations) throw new OutboxError("full");
-    return { change: { ...noChange, put: [op] }, id: op.id };
+    if (this.#ops.length >= maxOperations) throw new RefusedError("full");
+    return { change: writing(op), id: op.id };
   }
 
   /** Whether two reads differ in the revision only, so that the higher one does what both do. */
-  private folds(a: Operation, b: Operation): boolean {
-    return (
-      !this.flight.has(a.id) &&
-      a.kind === "read" &&
-      b.kind === "read" &&
-      a.after === b.after &&
-      a.expectedVersion === b.expectedVersion &&
-      a.flips === b.flips
-    );
+  #folds(a: Operation, b: Operation): boolean {
+    const does = (op: Operation) => `${op.kind} ${op.expectedVersion} ${op.flips} ${op.after}`;
+    return !this.#flight.has(a.id) && a.kind === "read" && does(a) === does(b);
   }
 
   /** The oldest operation that may be sent: the first of its scope, not under way, not held back. */
   next(held: (scope: string) => boolean): Operation | undefined {
     const seen = new Set<string>();
-    for (const op of this.ops) {
+    for (const op of this.#ops) {
       if (seen.has(op.scope)) continue;
       seen.add(op.scope);
-      if (!this.flight.has(op.id) && !held(op.scope)) return op;
+      if (!this.#flight.has(op.id) && !held(op.scope)) return op;
     }
     return undefined;
   }
 
   /** Notes that an operation is being sent, and plans what has to be known if no answer comes. */
   begin(id: string): Change {
-    const op = this.find(id);
+    const op = this.#find(id);
     if (!op) return noChange;
-    this.flight.add(id);
+    this.#flight.add(id);
     if (op.kind === "read" || op.attempts === 2) return noChange;
-    return { ...noChange, put: [{ ...op, attempts: op.attempts + 1 }] };
+    return writing({ ...op, attempts: op.attempts + 1 });
   }
 
   /**
@@ -185,15 +183,15 @@ export class Outbox {
    * revision that was sent: where another tab has raised the operation since, it goes out again.
    */
   settle(id: string, a: Answer, sent?: Revision): Change {
-    this.flight.delete(id);
-    const op = this.find(id);
+    this.#flight.delete(id);
+    const op = this.#find(id);
     if (!op || (sent !== undefined && op.revision > sent)) return noChange;
     const verdict = verdictOf(a);
     if (verdict === "accepted") {
-      return op.flips && !isIntended(op, a.state!) ? this.without(op) : this.fulfilled(op);
+      return op.flips && !isIntended(op, a.state!) ? this.#without(op) : this.#fulfilled(op);
     }
     if (verdict === "rejected") {
-      const change = this.without(op);
+      const change = this.#without(op);
       // A mark whose answer was lost is refused the second time, because it is there: no loss. But
       // a state does not say whose mark it is, so that nothing may build on it.
       const there = op.attempts > 1 && a.code === conflictCode && a.state;
@@ -201,40 +199,37 @@ export class Outbox {
       const loss: Loss = { operation: op, reason: "refused", answer: a };
       return { ...change, lost: [loss, ...change.lost] };
     }
-    if (op.attempts === 1 && !isUncertain(a)) {
-      return { ...noChange, put: [{ ...op, attempts: 0 }] };
-    }
-    return noChange;
+    return op.attempts === 1 && !isUncertain(a) ? writing({ ...op, attempts: 0 }) : noChange;
   }
 
   /** Plans to give up what is too old at a time in milliseconds since 1970. */
   expire(now: number): Change {
-    return this.drop("too_old", (op) => now - op.createdAt >= giveUpAfter);
+    return this.#drop("too_old", (op) => now - op.createdAt >= giveUpAfter);
   }
 
   /** Plans to drop what was meant for a scope that is no more. */
   supersede(scope: string): Change {
-    return this.drop("superseded", (op) => op.scope === scope);
+    return this.#drop("superseded", (op) => op.scope === scope);
   }
 
-  private drop(reason: Reason, which: (op: Operation) => boolean): Change {
-    const rest = new Outbox(this.ops);
+  #drop(reason: Reason, which: (op: Operation) => boolean): Change {
+    const rest = new Outbox(this.#ops);
     const remove: string[] = [];
     const lost: Loss[] = [];
-    for (const was of this.ops) {
-      const op = rest.find(was.id); // or it went with one that it builds on
+    for (const was of this.#ops) {
+      const op = rest.#find(was.id); // or it went with one that it builds on
       if (!op || !which(op)) continue;
-      const step = rest.without(op);
+      const step = rest.#without(op);
       rest.apply(step);
       remove.push(...step.remove);
       lost.push({ operation: op, reason }, ...step.lost);
     }
-    return { ...noChange, put: rest.ops.filter((op) => op !== this.find(op.id)), remove, lost };
+    return { ...noChange, put: rest.#ops.filter((op) => op !== this.#find(op.id)), remove, lost };
   }
 
   /** Removes an operation that came out as it was meant to: what builds on it stands. */
-  private fulfilled(op: Operation): Change {
-    const put = this.ops.filter((x) => x.after === op.id).map((x) => ({ ...x, after: "" }));
+  #fulfilled(op: Operation): Change {
+    const put = this.#ops.filter((x) => x.after === op.id).map((x) => ({ ...x, after: "" }));
     return { put, remove: [op.id], lost: [], done: [op.id] };
   }
 
@@ -242,12 +237,12 @@ export class Outbox {
    * Removes an operation that did not come out. What builds on it was made by somebody who saw what
    * never was: a read keeps its revision and names the older version, a mark is lost.
    */
-  private without(op: Operation): Change {
+  #without(op: Operation): Change {
     const broken = new Set([op.id]);
     const put: Operation[] = [];
     const remove = [op.id];
     const lost: Loss[] = [];
-    for (const later of this.ops) {
+    for (const later of this.#ops) {
       if (!later.after || !broken.has(later.after)) continue;
       broken.add(later.id);
       if (later.kind === "unread") {
@@ -262,24 +257,24 @@ export class Outbox {
 
   /** Notes what came out as it was meant to, here or in another tab. */
   remember(done: readonly string[]): void {
-    this.done = [...this.done, ...done].slice(-remembered);
+    this.#done = [...this.#done, ...done].slice(-remembered);
   }
 
   /** Carries out a change that has been written. */
   apply(c: Change): void {
-    this.grouped = undefined;
+    this.#grouped = undefined;
     const removed = new Set(c.remove);
-    this.ops = this.ops.filter((op) => !removed.has(op.id));
-    for (const id of c.remove) this.flight.delete(id);
+    this.#ops = this.#ops.filter((op) => !removed.has(op.id));
+    for (const id of c.remove) this.#flight.delete(id);
     for (const op of c.put) {
-      const i = this.ops.findIndex((x) => x.id === op.id);
-      if (i < 0) this.ops.push(op);
-      else this.ops[i] = op;
+      const i = this.#ops.findIndex((x) => x.id === op.id);
+      if (i < 0) this.#ops.push(op);
+      else this.#ops[i] = op;
     }
     this.remember(c.done);
   }
 
-  private find(id: string): Operation | undefined {
-    return this.ops.find((op) => op.id === id);
+  #find(id: string): Operation | undefined {
+    return this.#ops.find((op) => op.id === id);
   }
 }

@@ -54,22 +54,18 @@ export function isUnread(s: State, active: boolean, thinking: boolean): boolean 
  * says nothing of revisions is not asked for anything else: there is no falling back to times.
  */
 export function stateOf(said: unknown): State | undefined {
-  const { contentRevision, readState } = (said ?? {}) as {
-    contentRevision?: unknown;
+  const { contentRevision, readState } = (said ?? {}) as Partial<State> & {
     readState?: Partial<State>;
   };
-  if (!isCounter(contentRevision) || !readState || !isCounter(readState.readRevision)) {
+  const { readRevision, manualUnread = false, version = 0, fromRevision = 0 } = readState ?? {};
+  if (!Number.isSafeInteger(contentRevision) || !Number.isSafeInteger(readRevision)) {
     return undefined;
   }
   return {
-    contentRevision,
-    readRevision: readState.readRevision,
-    manualUnread: readState.manualUnread === true,
-    version: isCounter(readState.version) ? readState.version : 0,
-    fromRevision: isCounter(readState.fromRevision) ? readState.fromRevision : 0,
+    contentRevision: contentRevision!,
+    readRevision: readRevision!,
+    manualUnread,
+    version,
+    fromRevision,
   };
-}
-
-function isCounter(n: unknown): n is number {
-  return Number.isSafeInteger(n) && (n as number) >= 0;
 }

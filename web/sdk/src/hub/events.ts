@@ -14,47 +14,47 @@ const maxEvent = 1 << 20;
  * calls back for each event that has ended; what has not waits for the next piece.
  */
 export class EventReader {
-  private rest = "";
-  private event = "";
-  private data: string[] = [];
-  private size = 0;
-  private id = "";
+  #rest = "";
+  #event = "";
+  #data: string[] = [];
+  #size = 0;
+  #id = "";
 
   constructor(private readonly on: (event: ServerEvent) => void) {}
 
   /** Throws when an event is longer than any server of ours sends. */
   feed(text: string): void {
-    this.rest += text;
+    this.#rest += text;
     let begin = 0;
     for (;;) {
-      const end = this.rest.slice(begin).search(/[\r\n]/);
+      const end = this.#rest.slice(begin).search(/[\r\n]/);
       if (end < 0) break;
       const at = begin + end;
-      const isReturn = this.rest[at] === "\r";
-      if (isReturn && at + 1 === this.rest.length) break; // a line feed may belong to it
-      this.line(this.rest.slice(begin, at));
-      begin = at + (isReturn && this.rest[at + 1] === "\n" ? 2 : 1);
+      const isReturn = this.#rest[at] === "\r";
+      if (isReturn && at + 1 === this.#rest.length) break; // a line feed may belong to it
+      this.#line(this.#rest.slice(begin, at));
+      begin = at + (isReturn && this.#rest[at + 1] === "\n" ? 2 : 1);
     }
-    this.rest = this.rest.slice(begin);
-    if (this.rest.length + this.size > maxEvent) throw new Error("an event is too long");
+    this.#rest = this.#rest.slice(begin);
+    if (this.#rest.length + this.#size > maxEvent) throw new Error("an event is too long");
   }
 
-  private line(line: string): void {
+  #line(line: string): void {
     if (line === "") {
-      const { event, data, id } = this;
-      if (data.length > 0) this.on({ event: event || "message", data: data.join("\n"), id });
-      this.event = "";
-      this.data = [];
-      this.size = 0;
+      const event = this.#event || "message";
+      if (this.#data.length > 0) this.on({ event, data: this.#data.join("\n"), id: this.#id });
+      this.#event = "";
+      this.#data = [];
+      this.#size = 0;
       return;
     }
     const colon = line.indexOf(":");
     const name = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
     if (name === "data") {
-      this.data.push(value);
-      this.size += value.length;
-    } else if (name === "event") this.event = value;
-    else if (name === "id" && !value.includes("\0")) this.id = value;
+      this.#data.push(value);
+      this.#size += value.length;
+    } else if (name === "event") this.#event = value;
+    else if (name === "id" && !value.includes("\0")) this.#id = value;
   }
 }

@@ -15,8 +15,8 @@ import { Lease, type LeaseHost } from "./lease.js";
 import { type LinkListener, Link } from "./link.js";
 import { Notices } from "./notices.js";
 import { type HubOptions, portsOf } from "./options.js";
-import { type Sources, evidenceOf, project, recount, scopeOf } from "./projection.js";
-import { type Shown, type WireRow, foldBadge, shownWith } from "./rows.js";
+import { evidenceOf, project, scopeOf } from "./projection.js";
+import { type Shown, type WireRow, foldBadge } from "./rows.js";
 import { type Feed, type TimelineSnapshot } from "./timeline.js";
 import { RequestError } from "./transport.js";
 
@@ -64,10 +64,7 @@ export interface Hub extends Unread {
 
 /** A target that is not there, or is not the member's to see, or a message that was not loaded. */
 export class UnknownTargetError extends Error {
-  constructor(what: string) {
-    super(`unknown ${what}`);
-    this.name = "UnknownTargetError";
-  }
+  override name = "UnknownTargetError";
 }
 
 /** Connects to a hub. It begins to work at once, and needs nobody to wait for it. */
@@ -75,101 +72,93 @@ export function connectHub(options: HubOptions): Hub {
   return new HubUnread(options);
 }
 
-const badgeTopic = "\0badge";
-const listTopic = "\0list";
-const syncTopic = "\0sync";
+/** What changes with any scope. */
+const anyTopic = "\0any";
 const inside = (channel: string) => `\0in ${channel}`;
 
+/** What Notices needs to know of a value that may change with any scope. */
+function about<T extends object>(key: string, make: () => T): [string, readonly string[], () => T] {
+  return [`\0${key}`, [anyTopic], make];
+}
+
 class HubUnread implements Hub {
-  private readonly link: Link;
-  private readonly notices = new Notices();
-  private readonly sources: Sources;
-  private readonly leases = new Set<Lease>();
-  private readonly observed = new Map<string, Set<Revision>>();
-  private readonly choices = new Map<string, boolean>();
-  private waiting: { resolve: () => void; reject: (why: Error) => void }[] = [];
-  private dismissed = 0;
+  readonly #link: Link;
+  readonly #notices = new Notices();
+  readonly #sync = about("sync", () => this.#makeSync());
+  readonly #badge = about("badge", () => this.#makeBadge());
+  readonly #list = about("list", () => this.#makeChannels());
+  readonly #leases = new Set<Lease>();
+  readonly #observed = new Map<string, Set<Revision>>();
+  readonly #choices = new Map<string, boolean>();
+  #waiting: { resolve: () => void; reject: (why: Error) => void }[] = [];
+  #dismissed = 0;
 
   constructor(options: HubOptions) {
     const listener: LinkListener = {
-      changed: (...scopes) => this.changed(scopes),
-      tail: (scope) => this.tail(scope),
-      gone: (scope) => this.gone(scope),
+      changed: (...scopes) => this.#changed(scopes),
+      tail: (scope) => this.#tail(scope),
+      gone: (scope) => this.#gone(scope),
     };
-    this.link = new Link(portsOf(options), listener);
-    const { link } = this;
-    const hub = this;
-    this.sources = {
-      rows: link.rows,
-      get member() {
-        return hub.member() ?? "";
-      },
-      get live() {
-        return link.live;
-      },
-      show: (scope) => this.show(scope),
-      feed: (scope) => link.feed(scope),
-      firstUnread: (scope) => this.separator(scope),
-    };
+    this.#link = new Link(portsOf(options), listener);
   }
 
   member(): string | undefined {
-    return this.link.transport.namespace?.member;
+    return this.#link.transport.namespace?.member;
   }
 
   snapshot(target: Target): UnreadSnapshot {
-    return this.notices.get(...this.topics(target));
+    return this.#notices.get(...this.#topics(target));
   }
 
   subscribe(target: Target, onChange: () => void): () => void {
-    return this.notices.subscribe(...this.topics(target), onChange);
+    return this.#notices.subscribe(...this.#topics(target), onChange);
   }
 
   ensure(): Promise<void> {
-    if (this.isReady) return Promise.resolve();
-    if (this.link.closed) return Promise.reject(new Error("closed"));
-    return new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
+    if (this.#isReady) return Promise.resolve();
+    if (this.#link.closed) return Promise.reject(new Error("closed"));
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
   async refresh(): Promise<void> {
-    await this.link.load();
+    await this.#link.load();
   }
 
   reading(channelId: string, rootId?: string): Reading {
     const scope = rootId ?? channelId;
-    const { link } = this;
+    const link = this.#link;
     const permits = () => {
       const row = link.rows.row(scope);
       return row !== undefined && (rootId === undefined || row.parent === channelId);
     };
-    const lease = new Lease(this.leaseHost, link.use(scope), permits);
-    this.leases.add(lease);
+    const lease = new Lease(this.#leaseHost, link.use(scope), permits);
+    this.#leases.add(lease);
     return lease;
   }
 
   async markThrough(target: Target, messageId: string): Promise<ReadMutationResult> {
-    const named = evidenceOf(target.channelId, messageId, this.sources);
-    const scope = target.kind === "message" ? named?.scope : scopeOf(target, this.sources);
-    if (!named || named.scope !== scope) throw new UnknownTargetError(`message ${messageId}`);
-    const seen = this.view(scope);
-    return this.read(target, seen, named.feed.revisionAt(named.message.seq));
+    const named = evidenceOf(target.channelId, messageId, this.#link);
+    const scope = target.kind === "message" ? named?.scope : scopeOf(target, this.#link);
+    if (!named || named.scope !== scope) throw new UnknownTargetError(`unknown message ${messageId}`);
+    const seen = this.#link.view(scope);
+    return this.#read(target, seen, named.feed.revisionAt(named.message.seq));
   }
 
   async markChannelRead(channelId: string): Promise<ReadMutationResult> {
     const target = { kind: "channel", channelId } as const;
-    const seen = this.view(this.scopeOrThrow(target));
-    return this.read(target, seen, seen.contentRevision);
+    const seen = this.#link.view(this.#scopeOrThrow(target));
+    return this.#read(target, seen, seen.contentRevision);
   }
 
   async markAllChannelsRead(): Promise<ReadMutationResult> {
     const seen: View[] = [];
-    for (const id of this.link.rows.ids()) {
-      const s = this.show(id)!;
+    for (const id of this.#link.rows.ids()) {
+      const s = this.#link.show(id)!;
       if (s.unread > 0 || !s.exact || s.view.manualUnread) seen.push(s.view);
     }
-    const { clock, newId } = this.link.ports;
+    const { clock, newId } = this.#link.ports;
     const ops = seen.map((v) => newRead(newId(), v, v.contentRevision, clock.now()));
-    await this.link.keeper.commit((outbox) => ({
+    await this.#link.keeper.commit((outbox) => ({
       ...noChange,
       // They are of different scopes, so that none builds on another.
       put: ops.flatMap((op, i) => outbox.add(op, seen[i]!.base).change.put),
@@ -178,38 +167,38 @@ class HubUnread implements Hub {
   }
 
   async markUnread(target: Target): Promise<ReadMutationResult> {
-    const seen = this.view(this.scopeOrThrow(target));
+    const seen = this.#link.view(this.#scopeOrThrow(target));
     let from = 0;
     if (target.kind === "message") {
-      const found = evidenceOf(target.channelId, target.messageId, this.sources);
+      const found = evidenceOf(target.channelId, target.messageId, this.#link);
       from = found?.message.contentRevision ?? 0;
-      if (from === 0) throw new UnknownTargetError(`readable message ${target.messageId}`);
+      if (from === 0) throw new UnknownTargetError(`unknown readable message ${target.messageId}`);
     }
     if (!seen.manualUnread || seen.fromRevision !== from) {
-      const { clock, newId } = this.link.ports;
+      const { clock, newId } = this.#link.ports;
       const op = newUnread(newId(), seen, from, clock.now());
-      await this.link.keeper.commit((outbox) => outbox.add(op, seen.base).change);
+      await this.#link.keeper.commit((outbox) => outbox.add(op, seen.base).change);
     }
     return { durability: "saved", target };
   }
 
   following(channelId: string, rootId: string): "following" | "not-following" | "unknown" {
-    const { rows } = this.link;
+    const { rows } = this.#link;
     const row = rows.row(rootId);
     if (!row || row.parent !== channelId) return rows.listed ? "not-following" : "unknown";
     if (row.notification === "all") return "following";
     const stopped =
-      this.choices.get(rootId) === false ||
+      this.#choices.get(rootId) === false ||
       (row.notification === "mentions" && rows.row(channelId)?.notification !== "mentions");
     return stopped ? "not-following" : "following";
   }
 
   async follow(_channelId: string, rootId: string, following: boolean): Promise<void> {
-    await this.link.transport.authorize();
-    const path = this.link.transport.path(`/scopes/${encodeURIComponent(rootId)}/follow`);
-    await this.link.transport.send("PUT", path, { following });
-    this.choices.set(rootId, following);
-    this.changed([rootId]);
+    await this.#link.transport.authorize();
+    const path = this.#link.transport.path(`/scopes/${encodeURIComponent(rootId)}/follow`);
+    await this.#link.transport.send("PUT", path, { following });
+    this.#choices.set(rootId, following);
+    this.#changed([rootId]);
   }
 
   async setLevel(
@@ -217,7 +206,7 @@ class HubUnread implements Hub {
     level: Level | "inherit",
     options: { readonly until?: string; readonly rootId?: string } = {},
   ): Promise<void> {
-    const { transport } = this.link;
+    const { transport } = this.#link;
     await transport.authorize();
     const scope = encodeURIComponent(options.rootId ?? channelId);
     const path = transport.path(`/scopes/${scope}/members/${encodeURIComponent(this.member()!)}`);
@@ -226,132 +215,119 @@ class HubUnread implements Hub {
   }
 
   sync(): SyncState {
-    return this.notices.get(syncTopic, [syncTopic], () => this.makeSync());
+    return this.#notices.get(...this.#sync);
   }
 
   subscribeSync(onChange: () => void): () => void {
-    return this.notices.subscribe(syncTopic, [syncTopic], () => this.makeSync(), onChange);
+    return this.#notices.subscribe(...this.#sync, onChange);
   }
 
   async retrySync(): Promise<void> {
-    this.dismissed = this.link.keeper.lostCount;
-    this.changed([]);
-    this.link.hurry();
+    this.#dismissed = this.#link.keeper.lostCount;
+    this.#changed([]);
+    this.#link.hurry();
   }
 
   losses(): readonly Loss[] {
-    return this.link.keeper.lost;
+    return this.#link.keeper.lost;
   }
 
   badge(): Badge {
-    return this.notices.get(badgeTopic, [badgeTopic], () => this.makeBadge());
+    return this.#notices.get(...this.#badge);
   }
 
   subscribeBadge(onChange: () => void): () => void {
-    return this.notices.subscribe(badgeTopic, [badgeTopic], () => this.makeBadge(), onChange);
+    return this.#notices.subscribe(...this.#badge, onChange);
   }
 
   channels(): readonly Channel[] {
-    return this.notices.get(listTopic, [listTopic], () => this.makeChannels());
+    return this.#notices.get(...this.#list);
   }
 
   subscribeChannels(onChange: () => void): () => void {
-    return this.notices.subscribe(listTopic, [listTopic], () => this.makeChannels(), onChange);
+    return this.#notices.subscribe(...this.#list, onChange);
   }
 
   timeline(scopeId: string): Timeline {
-    const feed: Feed = this.link.use(scopeId);
+    const feed: Feed = this.#link.use(scopeId);
     let open = true;
     const make = () => feed.snapshot;
     return {
       snapshot: make,
-      subscribe: (call) => this.notices.subscribe(`\0of ${scopeId}`, [scopeId], make, call),
+      subscribe: (call) => this.#notices.subscribe(`\0of ${scopeId}`, [scopeId], make, call),
       loadEarlier: () => feed.loadEarlier(),
       dispose: () => {
-        if (open) this.link.release(feed);
+        if (open) this.#link.release(feed);
         open = false;
       },
     };
   }
 
   renewed(): void {
-    this.link.hurry();
+    this.#link.hurry();
   }
 
   async close(): Promise<void> {
-    for (const { reject } of this.waiting.splice(0)) reject(new Error("closed"));
-    for (const lease of this.leases) lease.dispose();
-    await this.link.close();
-    this.notices.stop();
+    for (const { reject } of this.#waiting.splice(0)) reject(new Error("closed"));
+    for (const lease of this.#leases) lease.dispose();
+    await this.#link.close();
+    this.#notices.stop();
   }
 
-  private get isReady(): boolean {
-    return this.link.rows.listed && this.link.keeper.restored;
+  get #isReady(): boolean {
+    return this.#link.rows.listed && this.#link.keeper.restored;
   }
 
-  private get leaseHost(): LeaseHost {
-    const { link } = this;
-    const { clock, newId, visibility } = link.ports;
+  get #leaseHost(): LeaseHost {
     return {
-      keeper: link.keeper,
-      member: () => this.member() ?? "",
-      visible: () => visibility.visible(),
-      row: (scope) => link.rows.row(scope),
-      view: (scope) => this.view(scope),
-      newId,
-      now: () => clock.now(),
-      firstUnread: async (scope) => {
-        const path = link.transport.path(`/scopes/${encodeURIComponent(scope)}/unread/first`);
-        const first = await link.transport.send<{ firstUnread?: { messageId: string } }>("GET", path);
-        return first.firstUnread?.messageId ?? null;
-      },
-      changed: (lease) => this.leaseChanged(lease),
+      link: this.#link,
+      changed: (lease) => this.#leaseChanged(lease),
       observed: (scope) => {
-        let set = this.observed.get(scope);
-        if (!set) this.observed.set(scope, (set = new Set()));
+        let set = this.#observed.get(scope);
+        if (!set) this.#observed.set(scope, (set = new Set()));
         return set;
       },
     };
   }
 
-  private leaseChanged(lease: Lease): void {
-    if (lease.ended && this.leases.delete(lease)) this.link.release(lease.feed);
-    this.changed([lease.scope]);
+  #leaseChanged(lease: Lease): void {
+    if (lease.ended && this.#leases.delete(lease)) this.#link.release(lease.feed);
+    this.#changed([lease.scope]);
   }
 
-  private tail(scope: string): void {
-    for (const lease of this.leases) if (lease.scope === scope) lease.tail();
+  #tail(scope: string): void {
+    for (const lease of this.#leases) if (lease.scope === scope) lease.tail();
   }
 
   /** Access was lost: what is being read there is not, also if it comes back (RL-028). */
-  private gone(scope: string): void {
-    this.observed.delete(scope);
-    for (const lease of this.leases) if (lease.scope === scope) lease.dispose();
+  #gone(scope: string): void {
+    this.#observed.delete(scope);
+    for (const lease of this.#leases) if (lease.scope === scope) lease.dispose();
   }
 
-  private separator(scope: string): string | null {
+  #separator(scope: string): string | null {
     let found: string | null = null;
-    for (const lease of this.leases) if (lease.scope === scope) found = lease.firstUnread;
+    for (const lease of this.#leases) if (lease.scope === scope) found = lease.firstUnread;
     return found;
   }
 
-  private changed(scopes: readonly string[]): void {
-    if (scopes.length === 0) this.notices.touch();
+  #changed(scopes: readonly string[]): void {
+    if (scopes.length === 0) this.#notices.touch();
     else {
       const around = scopes.flatMap((scope) => {
-        const parent = this.link.rows.row(scope)?.parent;
+        const parent = this.#link.rows.row(scope)?.parent;
         return parent ? [scope, inside(scope), inside(parent)] : [scope, inside(scope)];
       });
-      this.notices.touch(...around, badgeTopic, listTopic, syncTopic);
+      this.#notices.touch(...around, anyTopic);
     }
-    if (!this.isReady) return;
+    if (!this.#isReady) return;
     // A lease may have waited for its row: a tail that is known counts from here.
-    for (const lease of this.leases) lease.tail();
-    for (const { resolve } of this.waiting.splice(0)) resolve();
+    for (const lease of this.#leases) lease.tail();
+    for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  private topics(target: Target): [string, readonly string[], () => UnreadSnapshot] {
-    const make = () => project(target, this.sources);
+  #topics(target: Target): [string, readonly string[], () => UnreadSnapshot] {
+    const make = () => project(target, this.#link, (scope) => this.#separator(scope));
     const { channelId } = target;
     switch (target.kind) {
       case "channel":
@@ -363,59 +339,46 @@ class HubUnread implements Hub {
     }
   }
 
-  private scopeOrThrow(target: Target): string {
-    const scope = scopeOf(target, this.sources);
-    if (scope === undefined) throw new UnknownTargetError(`${target.kind} of ${target.channelId}`);
+  #scopeOrThrow(target: Target): string {
+    const scope = scopeOf(target, this.#link);
+    if (scope === undefined) throw new UnknownTargetError(`unknown ${target.kind} of ${target.channelId}`);
     return scope;
   }
 
-  private view(scope: string): View {
-    return this.link.keeper.outbox.view(scope, this.link.rows.said(scope));
-  }
-
-  private show(scope: string): Shown | undefined {
-    const { rows, keeper } = this.link;
-    const shown = rows.show(scope, (id, said) => keeper.outbox.view(id, said));
-    if (!shown || shown.exact || rows.withheld || shown.view.pending === 0) return shown;
-    const counts = recount(rows.said(scope), shown, this.link.feed(scope), this.member() ?? "");
-    if (!counts) return shown;
-    return shownWith(shown.row, shown.view, counts, true);
-  }
-
-  private async read(target: Target, seen: View, through: Revision): Promise<ReadMutationResult> {
+  async #read(target: Target, seen: View, through: Revision): Promise<ReadMutationResult> {
     if (through > seen.readRevision || seen.manualUnread) {
-      const { clock, newId } = this.link.ports;
+      const { clock, newId } = this.#link.ports;
       const op = newRead(newId(), seen, through, clock.now());
-      await this.link.keeper.commit((outbox) => outbox.add(op, seen.base).change);
+      await this.#link.keeper.commit((outbox) => outbox.add(op, seen.base).change);
     }
     return { durability: "saved", target };
   }
 
-  private makeBadge(): Badge {
-    const { rows, display } = this.link;
+  #makeBadge(): Badge {
+    const { rows, display } = this.#link;
     const all: Shown[] = [];
-    if (this.link.keeper.restored) for (const id of rows.ids()) all.push(this.show(id)!);
+    if (this.#link.keeper.restored) for (const id of rows.ids()) all.push(this.#link.show(id)!);
     return foldBadge(all, display, rows);
   }
 
-  private makeChannels(): readonly Channel[] {
+  #makeChannels(): readonly Channel[] {
     const all: Channel[] = [];
-    for (const id of this.link.rows.ids()) all.push(channelOf(id, this.show(id)!));
+    for (const id of this.#link.rows.ids()) all.push(channelOf(id, this.#link.show(id)!));
     return Object.freeze(all);
   }
 
-  private makeSync(): SyncState {
-    const { keeper, live, trouble } = this.link;
+  #makeSync(): SyncState {
+    const { keeper, live, trouble } = this.#link;
     const capability = "frontier-sync";
     const failure = keeper.failure ?? (isLasting(trouble) ? trouble : undefined);
     if (failure) return { capability, status: "error", error: failure.message };
-    if (keeper.lostCount > this.dismissed) {
+    if (keeper.lostCount > this.#dismissed) {
       const { operation, reason } = keeper.lost.at(-1)!;
       const error = `a ${operation.kind} of ${operation.scope} was not taken: ${reason}`;
       return { capability, status: "error", error };
     }
     const error = trouble?.message ?? null;
-    if (!this.isReady) return { capability, status: "loading", error };
+    if (!this.#isReady) return { capability, status: "loading", error };
     if (keeper.size > 0) return { capability, status: "pending", error };
     return { capability, status: live ? "reconciled" : "stale", error };
   }

@@ -35,31 +35,34 @@ export class Keeper {
   failure: Error | undefined;
   /** As it is on disk, to look at; changes go through commit. */
   readonly outbox = new Outbox();
-  private key = "";
-  private channel: Channel | undefined;
-  private turns: Promise<unknown> = Promise.resolve();
-  private closed = false;
+  #key = "";
+  #channel: Channel | undefined;
+  #turns: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  readonly #storage: Storage;
+  readonly #changed: (answers: readonly Answered[]) => void;
 
   /**
    * Changed is called whenever the outbox is another one, with what the server answered besides, in
    * the same moment.
    */
-  constructor(
-    private readonly storage: Storage,
-    private readonly changed: (answers: readonly Answered[]) => void,
-  ) {}
+  constructor(storage: Storage, changed: (answers: readonly Answered[]) => void) {
+    this.#storage = storage;
+    this.#changed = changed;
+  }
 
   /** Reads what an earlier page has left. The key stays; calling again does nothing. */
   async restore(key: string, openChannel: () => Channel): Promise<void> {
-    if (this.restored || this.closed) return;
-    this.outbox.reload(await this.storage.load(key));
-    if (this.closed) return;
-    this.key = key;
+    if (this.restored || this.#closed) return;
+    this.outbox.reload(await this.#storage.load(key));
+    if (this.#closed) return;
+    this.#key = key;
     const channel = openChannel();
-    this.channel = channel;
+    this.#channel = channel;
     this.restored = true;
-    channel.subscribe((message) => this.hear(message as News));
-    this.changed([]);
+    channel.subscribe((message) => this.#hear(message as News));
+    this.#changed([]);
   }
 
   view(scope: string, said: State): View {
@@ -75,59 +78,59 @@ export class Keeper {
    * shown, when the plan throws or the disk takes nothing.
    */
   commit(plan: (outbox: Outbox) => Change, answers: readonly Answered[] = []): Promise<void> {
-    if (this.closed) return Promise.reject(new Error("closed"));
-    const turn = this.turns.then(() => this.take(plan, answers));
-    this.turns = turn.catch(() => {});
+    if (this.#closed) return Promise.reject(new Error("closed"));
+    const turn = this.#turns.then(() => this.#take(plan, answers));
+    this.#turns = turn.catch(() => {});
     return turn;
   }
 
   /** Resolves when everything that was begun is written; nothing begins any more. */
   async close(): Promise<void> {
-    this.closed = true;
-    await this.turns;
-    this.channel?.close();
-    this.storage.close();
+    this.#closed = true;
+    await this.#turns;
+    this.#channel?.close();
+    this.#storage.close();
   }
 
-  private async take(
+  async #take(
     plan: (outbox: Outbox) => Change,
     answers: readonly Answered[],
   ): Promise<void> {
     if (!this.restored) throw new Error("not ready: the server has not told whose the token is");
     let change: Change;
     try {
-      ({ change } = await this.storage.write(this.key, (operations) => {
+      ({ change } = await this.#storage.write(this.#key, (operations) => {
         this.outbox.reload(operations);
         return plan(this.outbox);
       }));
     } catch (error) {
       this.failure = error instanceof Error ? error : new Error(String(error));
-      this.changed([]);
+      this.#changed([]);
       throw error;
     }
     this.failure = undefined;
     this.outbox.apply(change);
-    this.note(change.lost);
-    this.changed(answers);
+    this.#note(change.lost);
+    this.#changed(answers);
     if (!isEmpty(change) || answers.length > 0) {
-      this.channel?.post({ done: change.done, lost: change.lost, answers } satisfies News);
+      this.#channel?.post({ done: change.done, lost: change.lost, answers } satisfies News);
     }
   }
 
-  private note(lost: readonly Loss[]): void {
+  #note(lost: readonly Loss[]): void {
     this.lost = [...this.lost, ...lost].slice(-keptLosses);
     this.lostCount += lost.length;
   }
 
   /** Takes in that another tab has changed the outbox. */
-  private hear(news: News): void {
-    const turn = this.turns.then(async () => {
-      if (this.closed) return;
-      this.outbox.reload(await this.storage.load(this.key));
+  #hear(news: News): void {
+    const turn = this.#turns.then(async () => {
+      if (this.#closed) return;
+      this.outbox.reload(await this.#storage.load(this.#key));
       this.outbox.remember(news.done);
-      this.note(news.lost);
-      this.changed(news.answers);
+      this.#note(news.lost);
+      this.#changed(news.answers);
     });
-    this.turns = turn.catch(() => {});
+    this.#turns = turn.catch(() => {});
   }
 }

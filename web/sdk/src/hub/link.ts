@@ -1,8 +1,11 @@
 import { delay } from "../core/delay.js";
+import type { View } from "../core/outbox.js";
 import type { Message } from "../core/window.js";
 import { type Answered, Keeper } from "./keeper.js";
 import type { Ports } from "./options.js";
-import { type WireRow, Rows } from "./rows.js";
+import { Pause } from "./pause.js";
+import { recount } from "./projection.js";
+import { type Shown, type WireRow, Rows, shownWith } from "./rows.js";
 import { Sender } from "./sender.js";
 import { storageKey } from "./storage.js";
 import { Stream } from "./stream.js";
@@ -40,71 +43,91 @@ export class Link {
   /** Why there is no stream, or nothing begins; undefined while nothing is wrong. */
   failure: RequestError | undefined;
   display: BadgeDisplay | undefined;
-  private readonly sender: Sender;
-  private readonly stream: Stream;
-  private readonly feeds = new Map<string, Feed>();
-  private readonly closing = new AbortController();
-  private readonly unsubscribe: () => void;
-  private wake: (() => void) | undefined;
-  private loading: Promise<void> | undefined;
-  private readonly running: Promise<void>;
-  private replanned = false;
+  readonly #sender: Sender;
+  readonly #stream: Stream;
+  readonly #feeds = new Map<string, Feed>();
+  readonly #closing = new AbortController();
+  readonly #unsubscribe: () => void;
+  readonly #pause: Pause;
+  #loading: Promise<void> | undefined;
+  readonly #running: Promise<void>;
+  #replanned = false;
 
-  constructor(
-    readonly ports: Ports,
-    private readonly listener: LinkListener,
-  ) {
+  readonly #listener: LinkListener;
+
+  constructor(readonly ports: Ports, listener: LinkListener) {
+    this.#listener = listener;
     const { url, getToken, fetch, clock, random } = ports;
-    this.transport = new Transport(url, getToken, fetch, clock, this.closing.signal);
-    this.keeper = new Keeper(ports.storage, (answers) => this.kept(answers));
-    const told = () => this.listener.changed();
-    this.sender = new Sender(this.transport, this.keeper, clock, random, told);
-    this.stream = new Stream(this.transport, clock, random, {
-      path: () => this.streamPath(),
-      greeted: (forgets) => this.greeted(forgets),
-      event: (name, data) => this.event(name, data),
-      ended: (greeted, why) => this.ended(greeted, why),
+    this.transport = new Transport(url, getToken, fetch, clock, this.#closing.signal);
+    this.#pause = new Pause(clock);
+    this.keeper = new Keeper(ports.storage, (answers) => this.#kept(answers));
+    const told = () => this.#listener.changed();
+    this.#sender = new Sender(this.transport, this.keeper, clock, random, told);
+    this.#stream = new Stream(this.transport, clock, random, {
+      path: () => this.#streamPath(),
+      greeted: (forgets) => this.#greeted(forgets),
+      event: (name, data) => this.#event(name, data),
+      ended: (greeted, why) => this.#ended(greeted, why),
     });
-    this.unsubscribe = ports.visibility.subscribe(() => {
+    this.#unsubscribe = ports.visibility.subscribe(() => {
       if (ports.visibility.visible()) this.hurry();
     });
-    this.running = this.run();
+    this.#running = this.#run();
+  }
+
+  /** Whose the link is; empty before the server has told. */
+  get member(): string {
+    return this.transport.namespace?.member ?? "";
+  }
+
+  /** What may be shown of a scope's read state. */
+  view(scope: string): View {
+    return this.keeper.outbox.view(scope, this.rows.said(scope));
+  }
+
+  /** What may be shown of a scope; undefined for one that the server has not told of. */
+  show(scope: string): Shown | undefined {
+    const { rows } = this;
+    const shown = rows.show(scope, this.view(scope));
+    if (!shown || shown.exact || rows.withheld || shown.view.pending === 0) return shown;
+    const counts = recount(rows.said(scope), shown, this.feed(scope), this.member);
+    return counts ? shownWith(shown.row, shown.view, counts, true) : shown;
   }
 
   /** Why nothing gets through for now. */
   get trouble(): RequestError | undefined {
-    return this.failure ?? this.sender.failure;
+    return this.failure ?? this.#sender.failure;
   }
 
   get closed(): boolean {
-    return this.closing.signal.aborted;
+    return this.#closing.signal.aborted;
   }
 
   /** Attempts now whatever waits. */
   hurry(): void {
-    this.wake?.();
-    this.stream.hurry();
-    this.sender.lift();
-    for (const feed of this.feeds.values()) feed.hurry();
+    this.#pause.wake();
+    this.#stream.hurry();
+    this.#sender.lift();
+    for (const feed of this.#feeds.values()) feed.hurry();
   }
 
   /** Loads the list anew. Concurrent calls share the work; it rejects when that failed. */
   load(): Promise<void> {
-    this.loading ??= this.loadPages().finally(() => (this.loading = undefined));
-    return this.loading;
+    this.#loading ??= this.#loadPages().finally(() => (this.#loading = undefined));
+    return this.#loading;
   }
 
   feed(scope: string): Feed | undefined {
-    return this.feeds.get(scope);
+    return this.#feeds.get(scope);
   }
 
   /** Begins to look at a scope's messages; it ends with as many calls of release. */
   use(scope: string): Feed {
-    let feed = this.feeds.get(scope);
+    let feed = this.#feeds.get(scope);
     if (!feed) {
-      feed = new Feed(this.feedHost, scope);
-      this.feeds.set(scope, feed);
-      this.resubscribe();
+      feed = new Feed(this.#feedHost, scope);
+      this.#feeds.set(scope, feed);
+      this.#resubscribe();
       feed.load();
     }
     feed.users++;
@@ -114,26 +137,26 @@ export class Link {
   release(feed: Feed): void {
     if (--feed.users > 0) return;
     feed.close();
-    this.feeds.delete(feed.scope);
-    this.resubscribe();
-    this.listener.changed(feed.scope);
+    this.#feeds.delete(feed.scope);
+    this.#resubscribe();
+    this.#listener.changed(feed.scope);
   }
 
   /** Ends everything; it resolves once everything that was begun is on disk (SE-108). */
   async close(): Promise<void> {
     if (this.closed) return;
-    this.unsubscribe();
-    this.sender.stop();
-    this.stream.stop();
-    for (const feed of this.feeds.values()) feed.close();
+    this.#unsubscribe();
+    this.#sender.stop();
+    this.#stream.stop();
+    for (const feed of this.#feeds.values()) feed.close();
     const kept = this.keeper.close();
-    this.closing.abort();
-    this.wake?.();
+    this.#closing.abort();
+    this.#pause.end();
     await kept;
-    await this.running;
+    await this.#running;
   }
 
-  private get feedHost() {
+  get #feedHost() {
     const { clock, random } = this.ports;
     return {
       transport: this.transport,
@@ -141,31 +164,31 @@ export class Link {
       random,
       ready: () => this.keeper.restored && !this.closed,
       changed: (scope: string, first: boolean) => {
-        if (first) this.listener.tail(scope);
-        this.listener.changed(scope);
+        if (first) this.#listener.tail(scope);
+        this.#listener.changed(scope);
       },
     };
   }
 
-  private async run(): Promise<void> {
+  async #run(): Promise<void> {
     let key = "";
     for (let failures = 1; !key && !this.closed; failures++) {
       try {
-        key = await this.identify();
+        key = await this.#identify();
       } catch (error) {
         this.failure = asRequestError(error);
-        this.listener.changed();
-        await this.pause(Math.max(delay(failures, this.ports.random()), this.failure.wait));
+        this.#listener.changed();
+        await this.#pause.wait(Math.max(delay(failures, this.ports.random()), this.failure.wait));
       }
     }
     if (this.closed) return;
-    for (const feed of this.feeds.values()) feed.load();
-    void this.loadSettings();
-    await Promise.all([this.stream.run(), this.sender.run(this.ports.locks, `tidemark ${key}`)]);
+    for (const feed of this.#feeds.values()) feed.load();
+    void this.#loadSettings();
+    await Promise.all([this.#stream.run(), this.#sender.run(this.ports.locks, `tidemark ${key}`)]);
   }
 
   /** Learns whose the token is and what an earlier page has left. */
-  private async identify(): Promise<string> {
+  async #identify(): Promise<string> {
     await this.transport.authorize();
     const { workspace, member } = this.transport.namespace!;
     const key = storageKey(this.ports.url, workspace, member);
@@ -174,94 +197,81 @@ export class Link {
     return key;
   }
 
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        this.wake = undefined;
-        cancel();
-        resolve();
-      };
-      const cancel = this.ports.clock.after(ms, end);
-      this.wake = end;
-      if (this.closed) end();
-    });
-  }
-
   /** The outbox is another one; the answers that changed it are taken in in the same moment. */
-  private kept(answers: readonly Answered[]): void {
+  #kept(answers: readonly Answered[]): void {
     for (const { scope, body } of answers) this.rows.answered(scope, body);
-    this.listener.changed();
-    this.sender.nudge();
+    this.#listener.changed();
+    this.#sender.nudge();
   }
 
-  private streamPath(): string {
-    const scopes = [...this.feeds.keys()].sort().slice(0, maxSubscribed);
+  #streamPath(): string {
+    const scopes = [...this.#feeds.keys()].sort().slice(0, maxSubscribed);
     const query = scopes.length > 0 ? `?messages=${scopes.map(encodeURIComponent).join(",")}` : "";
     return this.transport.path(`/events${query}`);
   }
 
   /** Opens the stream anew, so that it tells messages of the feeds that there are now. */
-  private resubscribe(): void {
-    if (this.replanned || this.closed) return;
-    this.replanned = true;
+  #resubscribe(): void {
+    if (this.#replanned || this.closed) return;
+    this.#replanned = true;
     queueMicrotask(() => {
-      this.replanned = false;
-      if (this.keeper.restored && !this.closed) this.stream.reopen();
+      this.#replanned = false;
+      if (this.keeper.restored && !this.closed) this.#stream.reopen();
     });
   }
 
-  private greeted(forgets: boolean): void {
+  #greeted(forgets: boolean): void {
     if (forgets) this.rows.forget();
     this.rows.interrupted();
     this.live = true;
     this.failure = undefined;
     // Messages are never told of again, so that all feeds have to look.
-    for (const feed of this.feeds.values()) feed.interrupted();
-    this.listener.changed();
+    for (const feed of this.#feeds.values()) feed.interrupted();
+    this.#listener.changed();
   }
 
-  private ended(greeted: boolean, why: RequestError | undefined): void {
+  #ended(greeted: boolean, why: RequestError | undefined): void {
     this.live = false;
     this.rows.interrupted();
     if (why && !this.closed) this.failure = why;
-    this.listener.changed();
+    this.#listener.changed();
     // Where there are no streams, the list is asked for at their pace.
     if (!greeted && !why?.unsent && !this.closed) this.load().catch(() => {});
   }
 
-  private event(name: string, data: unknown): void {
+  #event(name: string, data: unknown): void {
     if (name === "snapshot") {
       this.rows.page(data, false);
-      this.listener.changed();
+      this.#listener.changed();
     } else if (name === "unread") {
       const { scope, row, lsn } = data as { scope: string; row?: WireRow; lsn: number };
       if (row) this.rows.put(scope, row, lsn);
-      else if (this.rows.remove(scope, lsn)) this.listener.gone(scope);
-      this.listener.changed(scope);
+      else if (this.rows.remove(scope, lsn)) this.#listener.gone(scope);
+      this.#listener.changed(scope);
     } else if (name === "message") {
       const { op, scope, message } = data as { op: string; scope: string; message: Message };
-      this.feeds.get(scope)?.hear(op, message);
+      this.#feeds.get(scope)?.hear(op, message);
     } // what is unknown is of a newer server
   }
 
-  private async loadPages(): Promise<void> {
+  async #loadPages(): Promise<void> {
     await this.transport.authorize();
     for (let token = "", first = true; first || token; first = false) {
       const query = token ? `&pageToken=${encodeURIComponent(token)}` : "";
       const path = this.transport.path(`/unread?limit=100${query}`);
       const page = await this.transport.send<{ next?: string }>("GET", path);
       this.rows.page(page, first);
-      this.listener.changed();
+      this.#listener.changed();
       token = page.next ?? "";
     }
   }
 
-  private async loadSettings(): Promise<void> {
+  async #loadSettings(): Promise<void> {
     const member = encodeURIComponent(this.transport.namespace?.member ?? "");
     const path = this.transport.path(`/members/${member}/settings`);
     try {
       this.display = (await this.transport.send<{ badge?: BadgeDisplay }>("GET", path)).badge;
-      this.listener.changed();
+      this.#listener.changed();
     } catch {
       // the badge has no number to display then, and says so
     }

@@ -7,24 +7,24 @@ const maxIdle = 5000;
  * the same object, and nobody is told. Those who are told are told once for all that happened.
  */
 export class Notices {
-  private readonly stamps = new Map<string, number>();
-  private readonly entries = new Map<string, Entry>();
-  private clock = 1;
-  private everything = 0;
-  private planned = false;
-  private stopped = false;
+  readonly #stamps = new Map<string, number>();
+  readonly #entries = new Map<string, Entry>();
+  #clock = 1;
+  #everything = 0;
+  #planned = false;
+  #stopped = false;
 
   /**
    * Returns the value of a key, which is about some topics. It is made anew when one of them was
    * touched since it was made.
    */
   get<T extends object>(key: string, topics: readonly string[], make: () => T): T {
-    let entry = this.entries.get(key);
+    let entry = this.#entries.get(key);
     if (!entry) {
       entry = { topics, make, at: 0, value: undefined, listeners: new Set() };
-      this.entries.set(key, entry);
+      this.#entries.set(key, entry);
     }
-    return this.fresh(entry) as T;
+    return this.#fresh(entry) as T;
   }
 
   /** Calls back after the value has become another one, until the returned function is called. */
@@ -35,7 +35,7 @@ export class Notices {
     onChange: () => void,
   ): () => void {
     const value = this.get(key, topics, make);
-    const entry = this.entries.get(key)!;
+    const entry = this.#entries.get(key)!;
     if (entry.listeners.size === 0) entry.told = value; // who subscribes has seen what there is
     const listener = { call: onChange };
     entry.listeners.add(listener);
@@ -44,41 +44,41 @@ export class Notices {
 
   /** Something about the topics has changed; without any, something about all. */
   touch(...topics: readonly string[]): void {
-    this.clock++;
-    if (topics.length === 0) this.everything = this.clock;
-    for (const topic of topics) this.stamps.set(topic, this.clock);
-    if (this.planned || this.stopped) return;
-    this.planned = true;
+    this.#clock++;
+    if (topics.length === 0) this.#everything = this.#clock;
+    for (const topic of topics) this.#stamps.set(topic, this.#clock);
+    if (this.#planned || this.#stopped) return;
+    this.#planned = true;
     queueMicrotask(() => {
-      this.planned = false;
-      this.flush();
+      this.#planned = false;
+      this.#flush();
     });
   }
 
   /** Tells nobody any more. */
   stop(): void {
-    this.stopped = true;
+    this.#stopped = true;
   }
 
-  private fresh(entry: Entry): object {
-    const touched = entry.topics.some((topic) => (this.stamps.get(topic) ?? 0) > entry.at);
-    if (entry.value && this.everything <= entry.at && !touched) return entry.value;
+  #fresh(entry: Entry): object {
+    const touched = entry.topics.some((topic) => (this.#stamps.get(topic) ?? 0) > entry.at);
+    if (entry.value && this.#everything <= entry.at && !touched) return entry.value;
     const value = entry.make();
-    entry.at = this.clock;
+    entry.at = this.#clock;
     if (!entry.value || !isSame(entry.value, value)) entry.value = value;
     return entry.value;
   }
 
-  private flush(): void {
-    if (this.stopped) return;
+  #flush(): void {
+    if (this.#stopped) return;
     const due: { call: () => void }[] = [];
-    const crowded = this.entries.size > maxIdle;
-    for (const [key, entry] of this.entries) {
+    const crowded = this.#entries.size > maxIdle;
+    for (const [key, entry] of this.#entries) {
       if (entry.listeners.size === 0) {
-        if (crowded) this.entries.delete(key);
+        if (crowded) this.#entries.delete(key);
         continue;
       }
-      if (entry.told !== (entry.told = this.fresh(entry))) due.push(...entry.listeners);
+      if (entry.told !== (entry.told = this.#fresh(entry))) due.push(...entry.listeners);
     }
     for (const listener of due) {
       try {

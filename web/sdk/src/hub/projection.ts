@@ -14,8 +14,6 @@ export interface Sources {
   readonly live: boolean;
   show(scope: string): Shown | undefined;
   feed(scope: string): Feed | undefined;
-  /** The separator of an open reading lease on the scope. */
-  firstUnread(scope: string): string | null;
 }
 
 /**
@@ -58,19 +56,24 @@ export function scopeOf(target: Target, sources: Sources): string | undefined {
 export function evidenceOf(
   channelId: string,
   messageId: string,
-  { rows, feed }: Sources,
+  sources: Sources,
 ): { scope: string; feed: Feed; message: Message } | undefined {
+  const { rows } = sources;
   for (const scope of rows.ids()) {
     if (scope !== channelId && rows.row(scope)?.parent !== channelId) continue;
-    const found = feed(scope);
+    const found = sources.feed(scope);
     const message = found?.find(messageId);
     if (found && message) return { scope, feed: found, message };
   }
   return undefined;
 }
 
-/** What is known of a target now. */
-export function project(target: Target, sources: Sources): UnreadSnapshot {
+/** What is known of a target now; separator finds the first unread message of a reading lease. */
+export function project(
+  target: Target,
+  sources: Sources,
+  separator: (scope: string) => string | null,
+): UnreadSnapshot {
   const scope = scopeOf(target, sources);
   const shown = scope === undefined ? undefined : sources.show(scope);
   if (scope === undefined || !shown) return unknown(sources);
@@ -94,7 +97,7 @@ export function project(target: Target, sources: Sources): UnreadSnapshot {
       pending,
       manual,
       latestMessage: row.latestMessage ? Object.freeze({ ...row.latestMessage }) : null,
-      firstUnread: sources.firstUnread(scope),
+      firstUnread: separator(scope),
     });
   }
   const message = sources.feed(scope)?.find(target.messageId);

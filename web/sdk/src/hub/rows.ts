@@ -63,34 +63,34 @@ export class Rows {
   withheld = false;
   /** What the server says where not all scopes were told of yet. */
   hasUnread = false;
-  private readonly rows = new Map<string, Said>();
+  readonly #rows = new Map<string, Said>();
   /** By the commit at which they went: an older answer brings none back. */
-  private readonly gone = new Map<string, number>();
-  private pages: { lsn: number; seen: Set<string> } | undefined;
+  readonly #gone = new Map<string, number>();
+  #pages: { lsn: number; seen: Set<string> } | undefined;
 
   ids(): IterableIterator<string> {
-    return this.rows.keys();
+    return this.#rows.keys();
   }
 
   has(id: string): boolean {
-    return this.rows.has(id);
+    return this.#rows.has(id);
   }
 
   row(id: string): WireRow | undefined {
-    return this.rows.get(id)?.row;
+    return this.#rows.get(id)?.row;
   }
 
   said(id: string): State {
-    return this.rows.get(id)?.said ?? nothingSaid;
+    return this.#rows.get(id)?.said ?? nothingSaid;
   }
 
   /** Takes in the whole present state of a scope as of a commit. */
   put(id: string, row: WireRow, lsn: number): void {
-    const before = this.rows.get(id);
-    if ((this.gone.get(id) ?? -1) > lsn || (before && lsn < before.lsn)) return;
-    this.gone.delete(id);
+    const before = this.#rows.get(id);
+    if ((this.#gone.get(id) ?? -1) > lsn || (before && lsn < before.lsn)) return;
+    this.#gone.delete(id);
     const said = stateOf(row);
-    this.rows.set(id, {
+    this.#rows.set(id, {
       row,
       said: said ?? nothingSaid,
       lsn,
@@ -100,10 +100,10 @@ export class Rows {
 
   /** Takes out a scope that the member has left or may not see any more. It tells if it was there. */
   remove(id: string, lsn: number): boolean {
-    const before = this.rows.get(id);
+    const before = this.#rows.get(id);
     if (before && lsn < before.lsn) return false;
-    this.gone.set(id, Math.max(this.gone.get(id) ?? 0, lsn));
-    return this.rows.delete(id);
+    this.#gone.set(id, Math.max(this.#gone.get(id) ?? 0, lsn));
+    return this.#rows.delete(id);
   }
 
   /** Takes in a page of the list; the first one begins it, the complete one ends it. */
@@ -117,32 +117,32 @@ export class Rows {
     this.hasUnread = p.hasUnread === true;
     if (!p.scopes) {
       this.withheld = true;
-      this.pages = undefined;
+      this.#pages = undefined;
       return;
     }
     const lsn = p.lsn ?? 0;
-    if (first || !this.pages) this.pages = { lsn, seen: new Set() };
+    if (first || !this.#pages) this.#pages = { lsn, seen: new Set() };
     for (const [id, row] of Object.entries(p.scopes)) {
-      this.pages.seen.add(id);
+      this.#pages.seen.add(id);
       this.put(id, row, lsn);
     }
     if (!p.complete) return;
-    const { lsn: began, seen } = this.pages;
-    for (const [id, x] of this.rows) if (!seen.has(id) && x.lsn <= began) this.rows.delete(id);
-    for (const [id, at] of this.gone) if (at <= began) this.gone.delete(id);
-    this.pages = undefined;
+    const { lsn: began, seen } = this.#pages;
+    for (const [id, x] of this.#rows) if (!seen.has(id) && x.lsn <= began) this.#rows.delete(id);
+    for (const [id, at] of this.#gone) if (at <= began) this.#gone.delete(id);
+    this.#pages = undefined;
     this.listed = true;
     this.withheld = false;
   }
 
   /** Forgets a list that was not read to its end. */
   interrupted(): void {
-    this.pages = undefined;
+    this.#pages = undefined;
   }
 
   /** Takes in the answer to a read or a mark, also to one that was refused for a conflict. */
   answered(id: string, body: unknown): void {
-    const x = this.rows.get(id);
+    const x = this.#rows.get(id);
     const said = stateOf(body);
     if (!x || !said) return;
     const { lsn, counts } = body as { lsn?: number; counts?: WireCounts };
@@ -160,15 +160,14 @@ export class Rows {
 
   /** Lets the next statements count, whatever they are of: the database may be another one. */
   forget(): void {
-    for (const x of this.rows.values()) x.lsn = 0;
-    this.gone.clear();
+    for (const x of this.#rows.values()) x.lsn = 0;
+    this.#gone.clear();
   }
 
-  /** What may be shown of a scope; undefined for one that the server has not told of. */
-  show(id: string, viewOf: (id: string, said: State) => View): Shown | undefined {
-    const x = this.rows.get(id);
+  /** A scope with a view of its state on top; undefined for one that the server has not told of. */
+  show(id: string, view: View): Shown | undefined {
+    const x = this.#rows.get(id);
     if (!x) return undefined;
-    const view = viewOf(id, x.said);
     const { row, said } = x;
     const { unread, attention, shown, shownUnread } = row;
     const exact = x.counted && !this.withheld;

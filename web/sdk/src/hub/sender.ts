@@ -4,6 +4,7 @@ import type { Outbox } from "../core/outbox.js";
 import { type Outcome, sendOne, sendReads } from "./delivery.js";
 import type { Keeper } from "./keeper.js";
 import { isSession } from "./paths.js";
+import { Pause } from "./pause.js";
 import type { Clock, Locks } from "./ports.js";
 import { type RequestError, type Transport, asRequestError } from "./transport.js";
 
@@ -33,110 +34,110 @@ const noHold: Hold = { failures: 0, until: 0 };
 export class Sender {
   /** Why the last attempt decided nothing; undefined when nothing went wrong since. */
   failure: RequestError | undefined;
-  private all: Hold = noHold;
-  private readonly scopes = new Map<string, Hold>();
-  private flying = 0;
-  private singly = false;
-  private wake: (() => void) | undefined;
-  private readonly stopped = new AbortController();
+  #all: Hold = noHold;
+  readonly #scopes = new Map<string, Hold>();
+  #flying = 0;
+  #singly = false;
+  readonly #pause: Pause;
+  readonly #stopped = new AbortController();
+
+  readonly #transport: Transport;
+  readonly #keeper: Keeper;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #told: () => void;
 
   constructor(
-    private readonly transport: Transport,
-    private readonly keeper: Keeper,
-    private readonly clock: Clock,
-    private readonly random: () => number,
-    private readonly told: () => void,
-  ) {}
+    transport: Transport,
+    keeper: Keeper,
+    clock: Clock,
+    random: () => number,
+    told: () => void,
+  ) {
+    this.#transport = transport;
+    this.#keeper = keeper;
+    this.#clock = clock;
+    this.#pause = new Pause(clock);
+    this.#random = random;
+    this.#told = told;
+  }
 
   /** Sends until stop, whenever it holds the lock. */
   async run(locks: Locks, name: string): Promise<void> {
-    const { signal } = this.stopped;
+    const { signal } = this.#stopped;
     while (!signal.aborted) {
       try {
-        await locks.request(name, { signal }, () => this.loop());
+        await locks.request(name, { signal }, () => this.#loop());
       } catch {
-        await this.rest(delay(1, this.random())); // the lock was refused, or taken away
+        await this.#pause.wait(delay(1, this.#random())); // the lock was refused, or taken away
       }
     }
   }
 
   /** Looks for something to send. */
   nudge(): void {
-    this.wake?.();
+    this.#pause.wake();
   }
 
   /** Lets everything be attempted now. How often it failed is kept. */
   lift(): void {
-    this.all = { ...this.all, until: 0 };
-    for (const [scope, hold] of this.scopes) this.scopes.set(scope, { ...hold, until: 0 });
+    this.#all = { ...this.#all, until: 0 };
+    for (const [scope, hold] of this.#scopes) this.#scopes.set(scope, { ...hold, until: 0 });
     this.nudge();
   }
 
   stop(): void {
-    this.stopped.abort();
-    this.nudge();
+    this.#stopped.abort();
+    this.#pause.end();
   }
 
-  private async loop(): Promise<void> {
-    while (!this.stopped.signal.aborted) {
-      const now = this.clock.now();
-      if (this.all.until <= now) {
+  async #loop(): Promise<void> {
+    while (!this.#stopped.signal.aborted) {
+      const now = this.#clock.now();
+      if (this.#all.until <= now) {
         try {
-          const due = this.keeper.outbox.expire(now).remove.length > 0;
-          if (due) await this.keeper.commit((outbox) => outbox.expire(now));
-          this.fill();
+          const due = this.#keeper.outbox.expire(now).remove.length > 0;
+          if (due) await this.#keeper.commit((outbox) => outbox.expire(now));
+          this.#fill();
         } catch (error) {
-          this.failed(asRequestError(error)); // the disk takes nothing
+          this.#failed(asRequestError(error)); // the disk takes nothing
         }
       }
-      await this.rest(this.untilNext());
+      await this.#pause.wait(this.#untilNext());
     }
   }
 
-  private untilNext(): number {
-    const now = this.clock.now();
-    if (this.all.until > now) return this.all.until - now;
+  #untilNext(): number {
+    const now = this.#clock.now();
+    if (this.#all.until > now) return this.#all.until - now;
     let next = expiryCheck;
-    for (const { until } of this.scopes.values()) if (until > now) next = Math.min(next, until - now);
+    for (const { until } of this.#scopes.values()) if (until > now) next = Math.min(next, until - now);
     return next;
   }
 
-  private rest(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        this.wake = undefined;
-        cancel();
-        resolve();
-      };
-      const cancel = this.clock.after(ms, end);
-      this.wake = end;
-      if (this.stopped.signal.aborted) end();
-    });
-  }
-
   /** Begins to send what may be sent now. */
-  private fill(): void {
-    while (this.flying < senders) {
-      const ops = this.take();
+  #fill(): void {
+    while (this.#flying < senders) {
+      const ops = this.#take();
       if (ops.length === 0) return;
-      this.flying++;
-      void this.deliver(ops).finally(() => {
-        this.flying--;
+      this.#flying++;
+      void this.#deliver(ops).finally(() => {
+        this.#flying--;
         this.nudge();
       });
     }
   }
 
   /** The operations of the next request: one, or reads that go together. */
-  private take(): Operation[] {
-    const { outbox } = this.keeper;
-    const now = this.clock.now();
-    const held = (scope: string) => (this.scopes.get(scope)?.until ?? 0) > now;
+  #take(): Operation[] {
+    const { outbox } = this.#keeper;
+    const now = this.#clock.now();
+    const held = (scope: string) => (this.#scopes.get(scope)?.until ?? 0) > now;
     const ops: Operation[] = [];
     while (ops.length < batch) {
       const op = outbox.next(held);
       if (!op) break;
-      const alone = this.singly || op.kind === "unread" || isSession(op.scope);
+      const alone = this.#singly || op.kind === "unread" || isSession(op.scope);
       if (alone && ops.length > 0) break;
       outbox.begin(op.id); // what it plans is written by deliver
       ops.push(op);
@@ -145,78 +146,78 @@ export class Sender {
     return ops;
   }
 
-  private async deliver(ops: readonly Operation[]): Promise<void> {
+  async #deliver(ops: readonly Operation[]): Promise<void> {
     const [op] = ops as [Operation];
     try {
       // What has to be known of a mark whose answer is never seen is on disk before it goes.
-      if (op.kind === "unread") await this.keeper.commit((outbox) => outbox.begin(op.id));
+      if (op.kind === "unread") await this.#keeper.commit((outbox) => outbox.begin(op.id));
     } catch (error) {
-      this.unbegin(ops);
-      this.failed(asRequestError(error));
+      this.#unbegin(ops);
+      this.#failed(asRequestError(error));
       return;
     }
     let outcomes: readonly Outcome[];
     if (ops.length > 1) {
-      const sent = await sendReads(this.transport, ops);
-      this.singly ||= sent.refused;
+      const sent = await sendReads(this.#transport, ops);
+      this.#singly ||= sent.refused;
       ({ outcomes } = sent);
     } else {
-      outcomes = [await sendOne(this.transport, op)];
+      outcomes = [await sendOne(this.#transport, op)];
     }
-    await this.settle(ops, outcomes);
+    await this.#settle(ops, outcomes);
   }
 
-  private async settle(ops: readonly Operation[], outcomes: readonly Outcome[]): Promise<void> {
+  async #settle(ops: readonly Operation[], outcomes: readonly Outcome[]): Promise<void> {
     let why: RequestError | undefined;
     for (const { operation, answer, why: failure } of outcomes) {
-      if (!failure) this.scopes.delete(operation.scope);
-      else if (answer.status === 500 && answer.code) this.hold(operation.scope);
+      if (!failure) this.#scopes.delete(operation.scope);
+      else if (answer.status === 500 && answer.code) this.#hold(operation.scope);
       else why = failure;
     }
     // Before the outbox changes, or what waits would be sent at once.
-    if (why) this.failed(why);
-    else this.recovered();
+    if (why) this.#failed(why);
+    else this.#recovered();
     try {
       const answers = outcomes
         .filter(({ answer }) => answer.state)
         .map(({ operation, body }) => ({ scope: operation.scope, body }));
-      await this.keeper.commit((outbox) => settleAll(outbox, outcomes), answers);
+      await this.#keeper.commit((outbox) => settleAll(outbox, outcomes), answers);
       for (const { operation, answer } of outcomes) {
         if (answer.code !== replacedCode) continue;
-        await this.keeper.commit((outbox) => outbox.supersede(operation.scope));
+        await this.#keeper.commit((outbox) => outbox.supersede(operation.scope));
       }
     } catch (error) {
-      this.unbegin(ops); // they are sent once more
-      this.failed(asRequestError(error));
+      this.#unbegin(ops); // they are sent once more
+      this.#failed(asRequestError(error));
     }
   }
 
   /** Takes back that operations are under way. */
-  private unbegin(ops: readonly Operation[]): void {
-    for (const { id } of ops) this.keeper.outbox.settle(id, { status: 0 });
+  #unbegin(ops: readonly Operation[]): void {
+    for (const { id } of ops) this.#keeper.outbox.settle(id, { status: 0 });
   }
 
-  private hold(scope: string): void {
-    this.scopes.set(scope, this.longer(this.scopes.get(scope) ?? noHold, 0));
+  #hold(scope: string): void {
+    this.#scopes.set(scope, this.#longer(this.#scopes.get(scope) ?? noHold, 0));
   }
 
-  private recovered(): void {
-    this.all = noHold;
+  #recovered(): void {
+    this.#all = noHold;
     this.failure = undefined;
-    this.told();
+    this.#told();
   }
 
-  private failed(why: RequestError): void {
+  #failed(why: RequestError): void {
     this.failure = why;
-    this.all = this.longer(this.all, why.wait);
-    this.told();
+    this.#all = this.#longer(this.#all, why.wait);
+    this.#told();
   }
 
-  private longer(hold: Hold, wait: number): Hold {
-    const now = this.clock.now();
+  #longer(hold: Hold, wait: number): Hold {
+    const now = this.#clock.now();
     if (hold.until > now) return { ...hold, until: Math.max(hold.until, now + wait) };
     const failures = hold.failures + 1;
-    return { failures, until: now + Math.max(wait, delay(failures, this.random())) };
+    return { failures, until: now + Math.max(wait, delay(failures, this.#random())) };
   }
 }
 

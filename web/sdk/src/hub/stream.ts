@@ -1,5 +1,6 @@
 import { delay } from "../core/delay.js";
 import { EventReader, type ServerEvent } from "./events.js";
+import { Pause } from "./pause.js";
 import type { Clock } from "./ports.js";
 import { type RequestError, type Transport, asRequestError } from "./transport.js";
 
@@ -25,87 +26,80 @@ export interface Listener {
  * It waits longer after each failure, and not at all after `reopen` and `hurry`.
  */
 export class Stream {
-  private last = "";
-  private failures = 0;
-  private abort: AbortController | undefined;
-  private wake: (() => void) | undefined;
-  private again = false;
-  private stopped = false;
+  #last = "";
+  #failures = 0;
+  #abort: AbortController | undefined;
+  readonly #pause: Pause;
+  #again = false;
+  #stopped = false;
 
-  constructor(
-    private readonly transport: Transport,
-    private readonly clock: Clock,
-    private readonly random: () => number,
-    private readonly listener: Listener,
-  ) {}
+  readonly #transport: Transport;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #listener: Listener;
+
+  constructor(transport: Transport, clock: Clock, random: () => number, listener: Listener) {
+    this.#transport = transport;
+    this.#clock = clock;
+    this.#pause = new Pause(clock);
+    this.#random = random;
+    this.#listener = listener;
+  }
 
   /** Runs until stop; it resolves then. */
   async run(): Promise<void> {
-    while (!this.stopped) {
-      this.again = false;
+    while (!this.#stopped) {
+      this.#again = false;
       let greeted = false;
       let why: RequestError | undefined;
       try {
-        await this.follow(() => (greeted = true));
+        await this.#follow(() => (greeted = true));
       } catch (error) {
         why = asRequestError(error);
       }
-      if (this.again && !this.stopped) continue;
-      this.listener.ended(greeted, why);
-      if (this.stopped) return;
-      this.failures = greeted ? 1 : this.failures + 1;
-      await this.pause(Math.max(delay(this.failures, this.random()), why?.wait ?? 0));
+      if (this.#again && !this.#stopped) continue;
+      this.#listener.ended(greeted, why);
+      if (this.#stopped) return;
+      this.#failures = greeted ? 1 : this.#failures + 1;
+      await this.#pause.wait(Math.max(delay(this.#failures, this.#random()), why?.wait ?? 0));
     }
   }
 
   /** Opens the stream anew, by the path that the listener names then. */
   reopen(): void {
-    this.again = true;
-    this.abort?.abort();
-    this.wake?.();
+    this.#again = true;
+    this.#abort?.abort();
+    this.#pause.wake();
   }
 
   /** Ends a wait. */
   hurry(): void {
-    this.wake?.();
+    this.#pause.wake();
   }
 
   stop(): void {
-    this.stopped = true;
-    this.abort?.abort();
-    this.wake?.();
+    this.#stopped = true;
+    this.#abort?.abort();
+    this.#pause.end();
   }
 
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        this.wake = undefined;
-        cancel();
-        resolve();
-      };
-      const cancel = this.clock.after(ms, end);
-      this.wake = end;
-      if (this.stopped) end();
-    });
-  }
-
-  private async follow(greeted: () => void): Promise<void> {
+  async #follow(greeted: () => void): Promise<void> {
     const abort = new AbortController();
-    this.abort = abort;
+    this.#abort = abort;
     let heartbeat = firstSilence;
-    let quiet = this.clock.after(heartbeat, () => abort.abort());
+    let quiet = this.#clock.after(heartbeat, () => abort.abort());
     const heard = () => {
       quiet();
-      quiet = this.clock.after(heartbeat, () => abort.abort());
+      quiet = this.#clock.after(heartbeat, () => abort.abort());
     };
     try {
-      await this.transport.authorize(); // the path needs the namespace
-      const body = await this.transport.stream(this.listener.path(), this.last, abort.signal);
+      await this.#transport.authorize(); // the path needs the namespace
+      const body = await this.#transport.stream(this.#listener.path(), this.#last, abort.signal);
       const reader = body.getReader();
       abort.signal.addEventListener("abort", () => void reader.cancel().catch(() => {}));
       const decoder = new TextDecoder();
       const events = new EventReader((e) => {
-        const hello = this.take(e);
+        const hello = this.#take(e);
         if (!hello) return;
         heartbeat = hello.heartbeatSeconds > 0 ? hello.heartbeatSeconds * 2500 : heartbeat;
         greeted();
@@ -123,21 +117,21 @@ export class Stream {
   }
 
   /** Takes in an event; what a greeting says is returned. */
-  private take(e: ServerEvent): { heartbeatSeconds: number } | undefined {
+  #take(e: ServerEvent): { heartbeatSeconds: number } | undefined {
     const data: unknown = JSON.parse(e.data);
     if (e.event === "hello") {
       const { heartbeatSeconds = 0, resumed = false } = data as {
         heartbeatSeconds?: number;
         resumed?: boolean;
       };
-      const forgets = !resumed && this.last !== "";
-      if (!resumed) this.last = "";
-      this.listener.greeted(forgets);
+      const forgets = !resumed && this.#last !== "";
+      if (!resumed) this.#last = "";
+      this.#listener.greeted(forgets);
       return { heartbeatSeconds };
     }
-    if (e.event === "expired") this.abort?.abort();
-    else this.listener.event(e.event, data);
-    if (e.id) this.last = e.id;
+    if (e.event === "expired") this.#abort?.abort();
+    else this.#listener.event(e.event, data);
+    if (e.id) this.#last = e.id;
     return undefined;
   }
 }

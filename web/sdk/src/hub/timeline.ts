@@ -41,25 +41,25 @@ export class Feed {
   /** How many look at it. */
   users = 0;
   error: RequestError | undefined;
-  private busy = false;
-  private failures = 0;
-  private retry: (() => void) | undefined;
-  private closed = false;
-  private cached: TimelineSnapshot | undefined;
-  private older: Promise<void> | undefined;
+  #busy = false;
+  #failures = 0;
+  #retry: (() => void) | undefined;
+  #closed = false;
+  #cached: TimelineSnapshot | undefined;
+  #older: Promise<void> | undefined;
 
-  constructor(
-    private readonly host: FeedHost,
-    readonly scope: string,
-  ) {
+  readonly #host: FeedHost;
+
+  constructor(host: FeedHost, readonly scope: string) {
+    this.#host = host;
     this.window = new Window(scope);
   }
 
   get snapshot(): TimelineSnapshot {
     const { messages, synced, earlier } = this.window;
     const error = this.error?.message ?? null;
-    this.cached ??= Object.freeze({ messages, loaded: synced && !error, earlier, error });
-    return this.cached;
+    this.#cached ??= Object.freeze({ messages, loaded: synced && !error, earlier, error });
+    return this.#cached;
   }
 
   /** A message, if it is there. */
@@ -79,7 +79,7 @@ export class Feed {
     if (op === "added") this.window.added(message);
     else if (op === "edited") this.window.edited(message);
     else if (op === "removed") this.window.removed(message.id);
-    this.changed(false);
+    this.#changed(false);
     this.load();
   }
 
@@ -91,27 +91,27 @@ export class Feed {
 
   /** Loads what is missing, if it is not being loaded. */
   load(): void {
-    if (this.busy || this.closed || this.retry || !this.host.ready()) return;
+    if (this.#busy || this.#closed || this.#retry || !this.#host.ready()) return;
     const { synced, needsAfter } = this.window;
     if (synced && needsAfter === undefined) return;
-    this.busy = true;
-    void this.loadOnce(needsAfter || undefined).then(
+    this.#busy = true;
+    void this.#loadOnce(needsAfter || undefined).then(
       () => {
-        this.busy = false;
-        this.failures = 0;
+        this.#busy = false;
+        this.#failures = 0;
         this.load();
       },
       (error: unknown) => {
-        this.busy = false;
-        this.failed(asRequestError(error));
+        this.#busy = false;
+        this.#failed(asRequestError(error));
       },
     );
   }
 
   /** Loads what is missing now, though a load has failed a moment ago. */
   hurry(): void {
-    this.retry?.();
-    this.retry = undefined;
+    this.#retry?.();
+    this.#retry = undefined;
     this.load();
   }
 
@@ -119,54 +119,54 @@ export class Feed {
   loadEarlier(): Promise<void> {
     const first = this.window.messages[0]?.seq ?? 0;
     if (!this.window.earlier || first <= 1) return Promise.resolve();
-    this.older ??= this.page(`&before=${first}`)
+    this.#older ??= this.#page(`&before=${first}`)
       .then((page) => {
         if (this.window.messages[0]?.seq === first) this.window.before(page);
-        this.changed(false);
+        this.#changed(false);
       })
-      .finally(() => (this.older = undefined));
-    return this.older;
+      .finally(() => (this.#older = undefined));
+    return this.#older;
   }
 
   close(): void {
-    this.closed = true;
-    this.retry?.();
+    this.#closed = true;
+    this.#retry?.();
   }
 
-  private async loadOnce(after: Seq | undefined): Promise<void> {
+  async #loadOnce(after: Seq | undefined): Promise<void> {
     const { asked } = this.window;
-    const page = await this.page(after === undefined ? "" : `&after=${after}`);
-    if (this.closed) return;
+    const page = await this.#page(after === undefined ? "" : `&after=${after}`);
+    if (this.#closed) return;
     this.error = undefined;
     let first = false;
     if (after === undefined) first = this.window.latest(asked, page);
     else this.window.catchUp(asked, after, page);
-    this.changed(first);
+    this.#changed(first);
   }
 
-  private async page(query: string): Promise<Page> {
-    const path = scopePath(this.host.transport, this.scope, `/messages?limit=${pageLimit}${query}`);
-    const { messages, page } = await this.host.transport.send<{
+  async #page(query: string): Promise<Page> {
+    const path = scopePath(this.#host.transport, this.scope, `/messages?limit=${pageLimit}${query}`);
+    const { messages, page } = await this.#host.transport.send<{
       messages: readonly Message[];
       page: { hasMore: boolean; readThroughRevision?: Revision };
     }>("GET", path);
     return { messages, ...page };
   }
 
-  private failed(why: RequestError): void {
-    if (this.closed) return;
+  #failed(why: RequestError): void {
+    if (this.#closed) return;
     this.error = why;
-    this.failures++;
-    const wait = Math.max(why.wait, delay(this.failures, this.host.random()));
-    this.retry = this.host.clock.after(wait, () => {
-      this.retry = undefined;
+    this.#failures++;
+    const wait = Math.max(why.wait, delay(this.#failures, this.#host.random()));
+    this.#retry = this.#host.clock.after(wait, () => {
+      this.#retry = undefined;
       this.load();
     });
-    this.changed(false);
+    this.#changed(false);
   }
 
-  private changed(first: boolean): void {
-    this.cached = undefined;
-    this.host.changed(this.scope, first);
+  #changed(first: boolean): void {
+    this.#cached = undefined;
+    this.#host.changed(this.scope, first);
   }
 }

@@ -13,6 +13,8 @@ export interface Namespace {
 
 /** Why a request came to nothing. */
 export class RequestError extends Error {
+  override name = "RequestError";
+
   constructor(
     message: string,
     /** That of HTTP, 0 where there was no answer. */
@@ -20,12 +22,11 @@ export class RequestError extends Error {
     /** The server's name of the refusal; empty where a machine on the way refused. */
     readonly code = "",
     /** Nothing has left: the server cannot know of it. */
-    readonly unsent = false,
+    public unsent = false,
     /** Milliseconds that the server wants to be left alone. */
     readonly wait = 0,
   ) {
     super(message);
-    this.name = "RequestError";
   }
 
   /** Another token is needed. */
@@ -50,42 +51,60 @@ const requestTimeout = 30_000;
 export class Transport {
   /** Known once a first token was taken; never another one then. */
   namespace: Namespace | undefined;
-  private known = "";
-  private refused = "";
-  private asking: Promise<string> | undefined;
+  #known = "";
+  #refused = "";
+  #asking: Promise<string> | undefined;
+
+  readonly #base: string;
+  readonly #getToken: GetToken;
+  readonly #fetcher: typeof fetch;
+  readonly #clock: Clock;
+  readonly #closed: AbortSignal;
 
   constructor(
-    private readonly base: string,
-    private readonly getToken: GetToken,
-    private readonly fetcher: typeof fetch,
-    private readonly clock: Clock,
-    private readonly closed: AbortSignal,
-  ) {}
+    base: string,
+    getToken: GetToken,
+    fetcher: typeof fetch,
+    clock: Clock,
+    closed: AbortSignal,
+  ) {
+    this.#base = base;
+    this.#getToken = getToken;
+    this.#fetcher = fetcher;
+    this.#clock = clock;
+    this.#closed = closed;
+  }
 
   /** The token to use now. It rejects with an error that says `credentials` when there is none. */
   authorize(): Promise<string> {
-    this.asking ??= this.identify().finally(() => (this.asking = undefined));
-    return this.asking;
+    this.#asking ??= this.#identify()
+      .catch((error: unknown) => {
+        const why = asRequestError(error);
+        why.unsent = true; // what it was wanted for
+        throw why;
+      })
+      .finally(() => (this.#asking = undefined));
+    return this.#asking;
   }
 
-  private async identify(): Promise<string> {
-    const token = await this.getToken();
-    if (token && token === this.known) return token;
-    if (!token || token === this.refused) {
-      throw new RequestError("another token is needed", 401, "unauthenticated", true);
+  async #identify(): Promise<string> {
+    const token = await this.#getToken();
+    if (token && token === this.#known) return token;
+    if (!token || token === this.#refused) {
+      throw new RequestError("another token is needed", 401);
     }
-    const reply = await this.exchange(token, "GET", "/api/whoami");
-    if (reply.status !== 200) throw this.refusal(token, "/api/whoami", reply);
+    const reply = await this.#exchange(token, "GET", "/api/whoami");
+    if (reply.status !== 200) throw this.#refusal(token, "/api/whoami", reply);
     const who = (reply.body ?? {}) as Partial<Namespace>;
     if (!who.workspace || !who.member) {
       throw new RequestError("the server does not say whose the token is");
     }
     const was = this.namespace;
     if (was && (was.workspace !== who.workspace || was.member !== who.member)) {
-      throw new RequestError("the token is somebody else's", 0, "namespace", true);
+      throw new RequestError("the token is somebody else's", 0, "namespace");
     }
     this.namespace = { workspace: who.workspace, member: who.member };
-    this.known = token;
+    this.#known = token;
     return token;
   }
 
@@ -96,16 +115,16 @@ export class Transport {
 
   /** Sends a request and returns whatever was answered. It rejects with RequestError. */
   async request(method: string, path: string, body?: unknown): Promise<Reply> {
-    const token = await this.authorizedToSend();
-    const reply = await this.exchange(token, method, path, body);
-    if (reply.status === 401) this.refuse(token);
+    const token = await this.authorize();
+    const reply = await this.#exchange(token, method, path, body);
+    if (reply.status === 401) this.#refuse(token);
     return reply;
   }
 
   /** Sends a request that must succeed, and returns its body. It rejects with RequestError. */
   async send<T>(method: string, path: string, body?: unknown): Promise<T> {
     const reply = await this.request(method, path, body);
-    if (reply.status < 200 || reply.status > 299) throw this.refusal("", path, reply);
+    if (reply.status < 200 || reply.status > 299) throw this.#refusal("", path, reply);
     return reply.body as T;
   }
 
@@ -115,37 +134,28 @@ export class Transport {
     last: string,
     signal: AbortSignal,
   ): Promise<ReadableStream<Uint8Array>> {
-    const token = await this.authorizedToSend();
+    const token = await this.authorize();
     const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
-    const response = await this.call(token, "GET", path, undefined, headers, signal);
+    const response = await this.#call(token, "GET", path, undefined, headers, signal);
     if (response.status !== 200 || !response.body) {
-      throw this.refusal(token, path, await replyOf(response));
+      throw this.#refusal(token, path, await replyOf(response));
     }
     return response.body;
   }
 
-  private async authorizedToSend(): Promise<string> {
-    try {
-      return await this.authorize();
-    } catch (error) {
-      const e = asRequestError(error);
-      throw new RequestError(e.message, e.status, e.code, true, e.wait);
-    }
+  #refuse(token: string): void {
+    this.#refused = token;
+    if (this.#known === token) this.#known = "";
   }
 
-  private refuse(token: string): void {
-    this.refused = token;
-    if (this.known === token) this.known = "";
-  }
-
-  private refusal(token: string, path: string, reply: Reply): RequestError {
-    if (reply.status === 401 && token) this.refuse(token);
+  #refusal(token: string, path: string, reply: Reply): RequestError {
+    if (reply.status === 401 && token) this.#refuse(token);
     const { code, detail } = (reply.body ?? {}) as { code?: string; detail?: string };
     const text = `${path}: ${reply.status} ${code ?? ""} ${detail ?? ""}`.trim();
     return new RequestError(text, reply.status, code ?? "", false, reply.wait);
   }
 
-  private async exchange(
+  async #exchange(
     token: string,
     method: string,
     path: string,
@@ -153,17 +163,19 @@ export class Transport {
   ): Promise<Reply> {
     const ends = new AbortController();
     const end = () => ends.abort();
-    const keep = this.clock.after(requestTimeout, end);
-    this.closed.addEventListener("abort", end);
+    const keep = this.#clock.after(requestTimeout, end);
+    this.#closed.addEventListener("abort", end);
     try {
-      return await replyOf(await this.call(token, method, path, body, {}, ends.signal));
+      return await replyOf(await this.#call(token, method, path, body, {}, ends.signal));
+    } catch (error) {
+      throw asRequestError(error);
     } finally {
       keep();
-      this.closed.removeEventListener("abort", end);
+      this.#closed.removeEventListener("abort", end);
     }
   }
 
-  private async call(
+  #call(
     token: string,
     method: string,
     path: string,
@@ -174,24 +186,15 @@ export class Transport {
     const headers: Record<string, string> = { Authorization: `Bearer ${token}`, ...extra };
     if (body !== undefined) headers["Content-Type"] = "application/json";
     const text = body === undefined ? null : JSON.stringify(body);
-    try {
-      const init: RequestInit = { method, headers, body: text, signal, cache: "no-store" };
-      return await this.fetcher(this.base + path, init);
-    } catch (error) {
-      throw asRequestError(error);
-    }
+    const init: RequestInit = { method, headers, body: text, signal, cache: "no-store" };
+    return this.#fetcher(this.#base + path, init);
   }
 }
 
 async function replyOf(response: Response): Promise<Reply> {
   const seconds = Number(response.headers.get("Retry-After"));
   const wait = seconds > 0 ? Math.min(seconds, 3600) * 1000 : 0;
-  try {
-    const text = await response.text();
-    return { status: response.status, body: parse(text), wait };
-  } catch (error) {
-    throw asRequestError(error);
-  }
+  return { status: response.status, body: parse(await response.text()), wait };
 }
 
 function parse(text: string): unknown {

@@ -9,7 +9,7 @@ import {
   type View,
   Look,
   Outbox,
-  OutboxError,
+  RefusedError,
   Window,
   isEmpty,
   isUnread,
@@ -81,7 +81,7 @@ export class Device {
       this.act(s, out);
     } catch (error) {
       if (error instanceof Unsaved) out["error"] = "unsaved";
-      else if (error instanceof OutboxError && error.code === "stale") out["error"] = "stale";
+      else if (error instanceof RefusedError && error.code === "stale") out["error"] = "stale";
       else throw error;
     }
     return { ...out, ...this.describe() };

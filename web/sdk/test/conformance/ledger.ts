@@ -2,23 +2,25 @@ import {
   type Level,
   type Message,
   type Notification,
-  type Row,
   type ScopeType,
   RefusedError,
   baseOf,
-  chooseFollow,
   countAbove,
-  followsByItself,
-  join,
   levelAt,
   markRead,
   markUnread,
-  mergeMarks,
   present,
-  settle,
-  startEpoch,
   totals,
 } from "../../src/core/index.js";
+import {
+  type Row,
+  chooseFollow,
+  followsByItself,
+  join,
+  mergeMarks,
+  settle,
+  startEpoch,
+} from "./membership.js";
 
 /** An entry of a log: it is never taken out. */
 export interface Entry extends Message {
