@@ -84,7 +84,7 @@ describe("what is saved", () => {
     expect(hub.snapshot(c1).observedCount).toBe(2);
   });
 
-  // covers: SE-095, SE-097
+  // covers: SE-095
   it("is sent after a restart, from a database", async () => {
     const server = office();
     const factory = new IDBFactory();

@@ -29,7 +29,7 @@ const cursor = (server: Server, scope: string) =>
   server.ledger.open(scope).rows.get("ada")!.readRevision;
 
 describe("a reading lease", () => {
-  // covers: RL-006, RL-007, RL-040, SE-080, SE-038
+  // covers: RL-006, RL-007, RL-040, SE-038
   it("reads nothing by being opened, and what was seen after that", async () => {
     const server = office();
     const { hub } = await readyHub(server);
@@ -97,7 +97,7 @@ describe("a reading lease", () => {
     expect(cursor(server, "t1")).toBe(0);
   });
 
-  // covers: RL-059, RL-064, RL-084, SE-083, SE-092
+  // covers: RL-064, RL-084
   it("reads through the receipt at the bottom, and no thread", async () => {
     const server = office();
     const { hub } = await readyHub(server);
@@ -108,7 +108,7 @@ describe("a reading lease", () => {
     expect(cursor(server, "t1")).toBe(0);
   });
 
-  // covers: SE-083, SE-090
+  // covers: SE-083, SE-090, SE-092
   it("reads what was rendered, not what has come since", async () => {
     const server = office();
     const { hub } = await readyHub(server);
@@ -123,7 +123,6 @@ describe("a reading lease", () => {
     await until(() => cursor(server, "c1") === 4);
   });
 
-  // covers: SE-085
   it("reads through a receipt that ends with rows that cannot be read", async () => {
     const server = office();
     server.post("c1", "ben", { readable: false });
@@ -133,7 +132,6 @@ describe("a reading lease", () => {
     await until(() => cursor(server, "c1") === 3);
   });
 
-  // covers: RL-085
   it("reads a whole dm by any row, as far as it was rendered", async () => {
     const server = office();
     const { hub } = await readyHub(server);
@@ -142,7 +140,7 @@ describe("a reading lease", () => {
     await until(() => cursor(server, "d1") === 2);
   });
 
-  // covers: RL-006, RL-074, RL-105
+  // covers: RL-006, RL-105
   it("reads one thread alone", async () => {
     const server = office();
     server.scope("t2", "thread", ["ada"], "c1");
@@ -211,7 +209,6 @@ describe("a reading lease", () => {
     expect(server.requests("PUT", "/read-state")).toHaveLength(0);
   });
 
-  // covers: RL-331
   it("names the first unread message for as long as it is open", async () => {
     const server = office();
     server.read("c1", "ada", 1, 0);
@@ -234,7 +231,7 @@ describe("a reading lease", () => {
 });
 
 describe("manual marks and automatic reads", () => {
-  // covers: RL-081, RL-322
+  // covers: RL-081
   it("loses a mark that was there at the opening by reading to the bottom", async () => {
     const server = office();
     server.mark("c1", "ada");

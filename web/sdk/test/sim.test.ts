@@ -90,7 +90,7 @@ class World {
 describe("simulated devices", () => {
   // At the end every device shows what the server counts, and nothing is pending.
   //
-  // covers: SE-039, SE-041, SE-094, SE-095
+  // covers: SE-094, SE-095
   it("agree with the server, whatever the network did", { timeout: 60_000 }, async () => {
     const runs = Number(process.env["TIDEMARK_SEEDS"] ?? 60);
     await fc.assert(

@@ -15,7 +15,7 @@ function office(): Server {
 }
 
 describe("snapshots", () => {
-  // covers: RL-018, RL-019, RL-107, RL-109
+  // covers: RL-018, RL-019, RL-107
   it("is unknown before the first observation, and what the server counted after it", async () => {
     const server = office();
     server.post("c1", "ben");
@@ -48,6 +48,21 @@ describe("snapshots", () => {
     const absent = hub.snapshot({ kind: "channel", channelId: "nowhere" });
     expect(absent.observedCount).toBeNull();
     expect(absent.pending).toBe(false);
+  });
+
+  // covers: RL-109
+  it("stays unknown where nothing can be read", async () => {
+    const server = office();
+    server.post("c1", "ben");
+    server.answer = (r) => (r.path === "/api/whoami" ? undefined : json({}, 500));
+    const { hub, clock } = openHub(server);
+    for (let i = 0; i < 5; i++) {
+      clock.pass(60_000);
+      await quiet();
+    }
+    expect(hub.snapshot(c1)).toMatchObject({ observedCount: null, pending: true });
+    expect(hub.badge()).toMatchObject({ display: null, complete: false });
+    expect(hub.sync().status).toBe("loading");
   });
 
   // covers: RL-108
@@ -120,14 +135,20 @@ describe("snapshots", () => {
     expect(call).toHaveBeenCalledTimes(1);
   });
 
-  // covers: RL-001
-  it("serves all consumers from one engine", async () => {
-    const server = office();
-    server.post("c1", "ben");
-    const { hub } = await readyHub(server);
-    const other = hub;
-    await hub.markChannelRead("c1");
-    expect(other.snapshot(c1).observedCount).toBe(0);
+  // covers: RL-012
+  it("hands out nothing but what the interface says", async () => {
+    const { hub } = await readyHub(office());
+    const own = Reflect.ownKeys(hub);
+    const all = Reflect.ownKeys(Object.getPrototypeOf(hub) as object);
+    expect(own).toEqual([]);
+    expect(all.sort()).toEqual(
+      [
+        ...["constructor", "snapshot", "subscribe", "ensure", "refresh", "reading", "markThrough"],
+        ...["markChannelRead", "markAllChannelsRead", "markUnread", "following", "follow"],
+        ...["setLevel", "sync", "retrySync", "badge", "subscribeBadge", "channels", "timeline"],
+        ...["subscribeChannels", "subscribeSync", "member", "losses", "renewed", "close"],
+      ].sort(),
+    );
   });
 });
 
@@ -154,6 +175,20 @@ describe("observing", () => {
     await Promise.all([hub.refresh(), hub.refresh()]);
     expect(server.requests("GET", "/unread")).toHaveLength(2); // of two pages
     expect(hub.channels()).toHaveLength(3);
+    const before = server.seen.length;
+    expect(hub.sync().status).toBe("reconciled");
+    await quiet();
+    expect(server.seen).toHaveLength(before);
+    server.online = false;
+    await hub.markChannelRead("c1");
+    server.post("c1", "ben");
+    await until(() => hub.snapshot(c1).observedCount === 1);
+    await hub.markChannelRead("c1");
+    await quiet();
+    server.online = true;
+    await hub.retrySync();
+    await until(() => hub.sync().status === "reconciled");
+    expect(server.seen.slice(before).map((r) => r.method)).toEqual(["PUT"]);
   });
 
   it("loads the list in pages where there are no streams", async () => {
@@ -182,7 +217,6 @@ describe("observing", () => {
     expect(hub.snapshot(c1)).toMatchObject({ observedCount: 0, exact: true });
   });
 
-  // covers: RL-117
   it("goes on where the stream broke off, and over a database that is another one", async () => {
     const server = office();
     server.post("c1", "ben");

@@ -48,7 +48,6 @@ function until(hub: Hub, holds: () => boolean, timeline?: Timeline): Promise<voi
 }
 
 describe("against the program", () => {
-  // covers: SE-060
   it("tells of messages as they come, and of reads on other devices", async () => {
     const c = await channel();
     const laptop = connect();
@@ -66,7 +65,7 @@ describe("against the program", () => {
     await until(laptop, () => laptop.badge().display !== null);
   });
 
-  // covers: SE-090, RL-040
+  // covers: SE-090
   it("reads rows that were seen, over a page and live messages", async () => {
     const c = await channel();
     const ids = [await program.post(c.channelId, "ben"), await program.post(c.channelId, "ben")];
