@@ -1,6 +1,15 @@
-/** Hooks over the Unread of `@tidemark/sdk`: they subscribe and return its snapshots, nothing more. */
+/**
+ * Hooks over the Unread of `@tidemark/sdk`: they subscribe and return its snapshots, nothing more.
+ */
 import type { Badge, Reading, SyncState, Target, Unread, UnreadSnapshot } from "@tidemark/sdk";
-import { createContext, useCallback, useContext, useEffect, useRef, useSyncExternalStore } from "react";
+import {
+  createContext,
+  useCallback,
+  useContext,
+  useEffect,
+  useRef,
+  useSyncExternalStore,
+} from "react";
 
 const UnreadContext = createContext<Unread | null>(null);
 
@@ -37,7 +46,7 @@ export function useSync(): SyncState {
     subscribeSync?: (call: () => void) => () => void;
   };
   const subscribe = useCallback(
-    (call: () => void) => (unread.subscribeSync?.(call) ?? unread.subscribeBadge(call)),
+    (call: () => void) => unread.subscribeSync?.(call) ?? unread.subscribeBadge(call),
     [unread],
   );
   const sync = () => unread.sync();

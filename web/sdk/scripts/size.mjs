@@ -1,5 +1,5 @@
-// Fails when the package has grown beyond what it promises: gzipped and minified, everything that an
-// app can import, and the core alone.
+// Fails when the package has grown beyond what it promises: gzipped and minified, everything that
+// an app can import, and the core alone.
 import { gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";

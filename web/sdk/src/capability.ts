@@ -36,14 +36,7 @@ export interface ReadMutationResult {
 
 export interface SyncState {
   readonly capability: "unsupported" | "read-only" | "frontier-sync";
-  readonly status:
-    | "loading"
-    | "local"
-    | "pending"
-    | "accepted"
-    | "reconciled"
-    | "stale"
-    | "error";
+  readonly status: "loading" | "local" | "pending" | "accepted" | "reconciled" | "stale" | "error";
   /** For people. */
   readonly error: string | null;
 }
@@ -66,13 +59,15 @@ export interface Badge {
  */
 export interface Reading {
   /**
-   * Says that a person has had these messages before their eyes, laid out in full. With `bottom` the
-   * newest of them is the newest that is laid out at all, and its lower edge was in view. Ids that
-   * are not of the target are ignored. It resolves once what follows is saved, and rejects when it
-   * could not be.
+   * Says that a person has had these messages before their eyes, laid out in full. With `bottom`
+   * the newest of them is the newest that is laid out at all, and its lower edge was in view. Ids
+   * that are not of the target are ignored. It resolves once what follows is saved, and rejects
+   * when it could not be.
    */
   observe(messageIds: readonly string[], at: { readonly bottom: boolean }): Promise<void>;
-  /** Says that the list has stopped moving: what was observed while it loaded is looked at again. */
+  /**
+   * Says that the list has stopped moving: what was observed while it loaded is looked at again.
+   */
   settled(): void;
   dispose(): void;
 }

@@ -35,7 +35,9 @@ export class Dwell {
   readonly #visibility: Visibility;
   readonly #failed: ((error: unknown) => void) | undefined;
 
-  /** The reading is the caller's to dispose of. Failed is told when a reading could not be saved. */
+  /**
+   * The reading is the caller's to dispose of. Failed is told when a reading could not be saved.
+   */
   constructor(
     reading: Reading,
     options: {

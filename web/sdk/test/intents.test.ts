@@ -81,7 +81,7 @@ describe("marking as read", () => {
   });
 
   // covers: RL-307, RL-311, SE-082
-  it("reads all that has something unread, each to what was seen of it, in one request", async () => {
+  it("reads all that has something unread, each as it was seen, in one request", async () => {
     const server = office();
     server.scope("c3", "channel", ["ada"]);
     server.scope("c4", "channel", ["ada"]);

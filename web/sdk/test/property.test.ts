@@ -16,7 +16,13 @@ const course = fc
     const said: State[] = [];
     for (const step of steps) {
       const row = s.rows.get("ada")!;
-      const draft = { message: 1, author: "ben", mentions: [], mentionsEveryone: false, expires: 0 };
+      const draft = {
+        message: 1,
+        author: "ben",
+        mentions: [],
+        mentionsEveryone: false,
+        expires: 0,
+      };
       if (step === "post") w.append(s, draft, true);
       else if (step === "read") w.read(s, "ada", headOf(s), -1);
       else if (step === "mark") w.mark(s, "ada", 0, row.version);
@@ -101,7 +107,7 @@ describe("rows", () => {
 describe("events", () => {
   it("are the same in pieces of any size", () => {
     const text =
-      ": ping\n\nid: 7\r\nevent: unread\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nevent: x\rdata:ü\r\r" +
+      ': ping\n\nid: 7\r\nevent: unread\r\ndata: {"a":\r\ndata: 1}\r\n\r\nevent: x\rdata:ü\r\r' +
       "id\ndata: last\n\nevent: none\n\n";
     const read = (pieces: readonly string[]) => {
       const out: ServerEvent[] = [];
@@ -110,7 +116,7 @@ describe("events", () => {
       return out;
     };
     const whole = [
-      { event: "unread", data: "{\"a\":\n1}", id: "7" },
+      { event: "unread", data: '{"a":\n1}', id: "7" },
       { event: "x", data: "ü", id: "7" },
       { event: "message", data: "last", id: "" },
     ];

@@ -14,7 +14,8 @@ function office(messages = 3): Server {
   server.scope("c1", "channel", ["ada", "ben"]);
   server.scope("t1", "thread", ["ada"], "c1");
   server.scope("d1", "dm", ["ada", "ben"]);
-  for (const scope of ["c1", "t1", "d1"]) for (let i = 0; i < messages; i++) server.post(scope, "ben");
+  for (const scope of ["c1", "t1", "d1"])
+    for (let i = 0; i < messages; i++) server.post(scope, "ben");
   return server;
 }
 

@@ -19,7 +19,9 @@ const step: fc.Arbitrary<Step> = fc.tuple(
   fc.nat(5),
 );
 
-/** Two devices of one member, one with two tabs' worth of storage, and a server with a bad network. */
+/**
+ * Two devices of one member, one with two tabs' worth of storage, and a server with a bad network.
+ */
 class World {
   readonly server = new Server();
   readonly clock = new ManualClock();
@@ -40,7 +42,9 @@ class World {
     this.hubs[i] = openHub(this.server, options).hub;
   }
 
-  /** The highest revision that a member could have seen, by scope: nothing beyond it may be read. */
+  /**
+   * The highest revision that a member could have seen, by scope: nothing beyond it may be read.
+   */
   readonly head = (scope: string) => {
     const { entries } = this.server.ledger.open(scope);
     return entries.findLast((e) => e.contentRevision)?.contentRevision ?? 0;
@@ -70,7 +74,8 @@ class World {
       lease.dispose();
       timeline.dispose();
     } else if (what === "offline") server.online = false;
-    else if (what === "refuse") server.answer = (r) => (n > 2 || r.method === "PUT" ? json({}, 503) : undefined);
+    else if (what === "refuse")
+      server.answer = (r) => (n > 2 || r.method === "PUT" ? json({}, 503) : undefined);
     else if (what === "heal") this.heal();
     else if (what === "cut") server.cut();
     else if (what === "time") this.clock.pass(n * 1000);

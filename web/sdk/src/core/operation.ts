@@ -1,6 +1,8 @@
 import type { Revision, State, Version } from "./state.js";
 
-/** A read or a manual mark that the server has not decided on. It names exactly what was observed. */
+/**
+ * A read or a manual mark that the server has not decided on. It names exactly what was observed.
+ */
 export interface Operation {
   readonly id: string;
   /** The scope or session that it is about. */

@@ -158,7 +158,9 @@ export class Outbox {
     return !this.#flight.has(a.id) && a.kind === "read" && does(a) === does(b);
   }
 
-  /** The oldest operation that may be sent: the first of its scope, not under way, not held back. */
+  /**
+   * The oldest operation that may be sent: the first of its scope, not under way, not held back.
+   */
   next(held: (scope: string) => boolean): Operation | undefined {
     const seen = new Set<string>();
     for (const op of this.#ops) {

@@ -50,8 +50,8 @@ export function isUnread(s: State, active: boolean, thinking: boolean): boolean 
 }
 
 /**
- * Reads what an answer or an event says of a read state; undefined where it says none. A server that
- * says nothing of revisions is not asked for anything else: there is no falling back to times.
+ * Reads what an answer or an event says of a read state; undefined where it says none. A server
+ * that says nothing of revisions is not asked for anything else: there is no falling back to times.
  */
 export function stateOf(said: unknown): State | undefined {
   const { contentRevision, readState } = (said ?? {}) as Partial<State> & {

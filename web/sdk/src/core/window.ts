@@ -44,7 +44,9 @@ export class Window {
   epoch = 1;
   /** There are older messages to load. */
   earlier = false;
-  /** Revisions through which the messages reach without a gap, inclusive; meaningful once synced. */
+  /**
+   * Revisions through which the messages reach without a gap, inclusive; meaningful once synced.
+   */
   through: Revision = 0;
   /** The newest page was there. */
   synced = false;
@@ -66,7 +68,9 @@ export class Window {
     return this.synced && this.#behind ? this.#last : undefined;
   }
 
-  /** To note when a page is asked for and to hand in with it: what is missed meanwhile is not in it. */
+  /**
+   * To note when a page is asked for and to hand in with it: what is missed meanwhile is not in it.
+   */
   get asked(): number {
     return this.#misses;
   }
@@ -93,12 +97,15 @@ export class Window {
     const older = p.messages.filter((m) => m.seq < first);
     const room = maxMessages - this.#list.length;
     this.earlier = p.hasMore || older.length > room;
-    this.#list = [...(older.length > room ? older.slice(older.length - room) : older), ...this.#list];
+    this.#list = [
+      ...(older.length > room ? older.slice(older.length - room) : older),
+      ...this.#list,
+    ];
   }
 
   /**
-   * Takes in a page of the messages after a seq. One that was cut, or whose head has moved on, brings
-   * messages and no receipt.
+   * Takes in a page of the messages after a seq. One that was cut, or whose head has moved on,
+   * brings messages and no receipt.
    */
   catchUp(asked: number, after: Seq, p: Page): void {
     if (!this.synced || after > this.#last) return;
@@ -191,8 +198,8 @@ export interface Observation {
 }
 
 /**
- * Somebody's look at a window, from its opening on. A manual mark is taken away by the opening only,
- * and only if it was there then: one that arrives while the window is open stays (SE-081).
+ * Somebody's look at a window, from its opening on. A manual mark is taken away by the opening
+ * only, and only if it was there then: one that arrives while the window is open stays (SE-081).
  */
 export class Look {
   #opening: View | undefined;

@@ -53,7 +53,11 @@ export async function sendReads(
 
 function itemOf(op: Operation, item: unknown): Outcome {
   const { error } = (item ?? {}) as { error?: { status?: number } };
-  return outcomeOf(op, { status: error ? (error.status ?? 500) : 200, body: error ?? item, wait: 0 });
+  return outcomeOf(op, {
+    status: error ? (error.status ?? 500) : 200,
+    body: error ?? item,
+    wait: 0,
+  });
 }
 
 function outcomeOf(operation: Operation, reply: Reply): Outcome {

@@ -37,7 +37,9 @@ export interface Channel {
   readonly shownUnread: number;
 }
 
-/** The messages of one scope, for those who draw them. It is kept up to date until it is disposed. */
+/**
+ * The messages of one scope, for those who draw them. It is kept up to date until it is disposed.
+ */
 export interface Timeline {
   snapshot(): TimelineSnapshot;
   subscribe(onChange: () => void): () => void;
@@ -139,7 +141,8 @@ class HubUnread implements Hub {
   async markThrough(target: Target, messageId: string): Promise<ReadMutationResult> {
     const named = evidenceOf(target.channelId, messageId, this.#link);
     const scope = target.kind === "message" ? named?.scope : scopeOf(target, this.#link);
-    if (!named || named.scope !== scope) throw new UnknownTargetError(`unknown message ${messageId}`);
+    if (!named || named.scope !== scope)
+      throw new UnknownTargetError(`unknown message ${messageId}`);
     const seen = this.#link.view(scope);
     return this.#read(target, seen, named.feed.revisionAt(named.message.seq));
   }
@@ -341,7 +344,8 @@ class HubUnread implements Hub {
 
   #scopeOrThrow(target: Target): string {
     const scope = scopeOf(target, this.#link);
-    if (scope === undefined) throw new UnknownTargetError(`unknown ${target.kind} of ${target.channelId}`);
+    if (scope === undefined)
+      throw new UnknownTargetError(`unknown ${target.kind} of ${target.channelId}`);
     return scope;
   }
 

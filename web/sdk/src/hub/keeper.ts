@@ -92,10 +92,7 @@ export class Keeper {
     this.#storage.close();
   }
 
-  async #take(
-    plan: (outbox: Outbox) => Change,
-    answers: readonly Answered[],
-  ): Promise<void> {
+  async #take(plan: (outbox: Outbox) => Change, answers: readonly Answered[]): Promise<void> {
     if (!this.restored) throw new Error("not ready: the server has not told whose the token is");
     let change: Change;
     try {

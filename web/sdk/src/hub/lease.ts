@@ -34,7 +34,11 @@ export class Lease implements Reading {
   /** Whether the scope is there and belongs to the channel that was named. */
   readonly #permits: () => boolean;
 
-  constructor(host: LeaseHost, readonly feed: Feed, permits: () => boolean) {
+  constructor(
+    host: LeaseHost,
+    readonly feed: Feed,
+    permits: () => boolean,
+  ) {
     this.#host = host;
     this.#link = host.link;
     this.#permits = permits;
@@ -71,7 +75,8 @@ export class Lease implements Reading {
 
   settled(): void {
     const again = this.#unheard;
-    if (again) void this.observe(again.ids, { bottom: again.bottom }).catch(() => {}); // sync() tells
+    if (!again) return;
+    void this.observe(again.ids, { bottom: again.bottom }).catch(() => {}); // sync() tells
   }
 
   dispose(): void {
@@ -116,7 +121,9 @@ export class Lease implements Reading {
     if (read !== undefined) look.acknowledged(read);
   }
 
-  /** Remembers rows, and reads the run that begins right after the cursor. It takes no mark away. */
+  /**
+   * Remembers rows, and reads the run that begins right after the cursor. It takes no mark away.
+   */
   async #readRows(revisions: readonly Revision[]): Promise<void> {
     const link = this.#link;
     const observed = this.#host.observed(this.scope);

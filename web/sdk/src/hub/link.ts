@@ -55,7 +55,10 @@ export class Link {
 
   readonly #listener: LinkListener;
 
-  constructor(readonly ports: Ports, listener: LinkListener) {
+  constructor(
+    readonly ports: Ports,
+    listener: LinkListener,
+  ) {
     this.#listener = listener;
     const { url, getToken, fetch, clock, random } = ports;
     this.transport = new Transport(url, getToken, fetch, clock, this.#closing.signal);

@@ -10,7 +10,9 @@ export class Pause {
     this.#clock = clock;
   }
 
-  /** Resolves after milliseconds, when somebody wakes it, or at once when nothing waits any more. */
+  /**
+   * Resolves after milliseconds, when somebody wakes it, or at once when nothing waits any more.
+   */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {

@@ -39,7 +39,9 @@ interface Said {
   counted: boolean;
 }
 
-/** A scope as it may be shown: what the server counted, with the operations of this device on top. */
+/**
+ * A scope as it may be shown: what the server counted, with the operations of this device on top.
+ */
 export interface Shown {
   readonly row: WireRow;
   readonly view: View;
@@ -98,7 +100,9 @@ export class Rows {
     });
   }
 
-  /** Takes out a scope that the member has left or may not see any more. It tells if it was there. */
+  /**
+   * Takes out a scope that the member has left or may not see any more. It tells if it was there.
+   */
   remove(id: string, lsn: number): boolean {
     const before = this.#rows.get(id);
     if (before && lsn < before.lsn) return false;
@@ -146,7 +150,8 @@ export class Rows {
     const said = stateOf(body);
     if (!x || !said) return;
     const { lsn, counts } = body as { lsn?: number; counts?: WireCounts };
-    if (lsn === undefined) { // a session's own answers name no commit: revisions say what is newer
+    if (lsn === undefined) {
+      // a session's own answers name no commit: revisions say what is newer
       x.said = merge(x.said, said);
       x.counted = false;
       return;
@@ -182,12 +187,12 @@ export class Rows {
 
 /**
  * What the counts are once the operations are done. A read to the head leaves nothing, if no mark
- * goes on from somewhere; how much another one leaves only the server knows, and no more than before.
+ * goes on from somewhere; how much another one leaves only the server knows, and no more than
+ * before.
  */
 function overlay(row: WireRow, view: View, said: State, exact: boolean): Shown {
   let { unread, attention } = row;
-  const moves =
-    view.readRevision !== said.readRevision || view.fromRevision !== said.fromRevision;
+  const moves = view.readRevision !== said.readRevision || view.fromRevision !== said.fromRevision;
   if (moves && view.readRevision >= view.contentRevision && view.fromRevision === 0) {
     unread = 0;
     attention = 0;

@@ -111,7 +111,8 @@ export class Sender {
     const now = this.#clock.now();
     if (this.#all.until > now) return this.#all.until - now;
     let next = expiryCheck;
-    for (const { until } of this.#scopes.values()) if (until > now) next = Math.min(next, until - now);
+    for (const { until } of this.#scopes.values())
+      if (until > now) next = Math.min(next, until - now);
     return next;
   }
 
@@ -223,8 +224,7 @@ export class Sender {
 
 /** The operations of one request are of different scopes, so that what follows adds up. */
 function settleAll(outbox: Outbox, outcomes: readonly Outcome[]): Change {
-  const all = outcomes.map((o) =>
-    outbox.settle(o.operation.id, o.answer, o.operation.revision));
+  const all = outcomes.map((o) => outbox.settle(o.operation.id, o.answer, o.operation.revision));
   return all.length === 1
     ? all[0]!
     : all.reduce(

@@ -50,7 +50,13 @@ export function databaseStorage(factory: IDBFactory, name = "tidemark"): Storage
         const change = plan(stored.map((row) => row.operation));
         put(rows, key, stored, change);
         await committed;
-        return { operations: applied(stored.map((row) => row.operation), change), change };
+        return {
+          operations: applied(
+            stored.map((row) => row.operation),
+            change,
+          ),
+          change,
+        };
       } catch (error) {
         abort(tx);
         throw error;

@@ -50,7 +50,10 @@ export class Feed {
 
   readonly #host: FeedHost;
 
-  constructor(host: FeedHost, readonly scope: string) {
+  constructor(
+    host: FeedHost,
+    readonly scope: string,
+  ) {
     this.#host = host;
     this.window = new Window(scope);
   }
@@ -145,7 +148,11 @@ export class Feed {
   }
 
   async #page(query: string): Promise<Page> {
-    const path = scopePath(this.#host.transport, this.scope, `/messages?limit=${pageLimit}${query}`);
+    const path = scopePath(
+      this.#host.transport,
+      this.scope,
+      `/messages?limit=${pageLimit}${query}`,
+    );
     const { messages, page } = await this.#host.transport.send<{
       messages: readonly Message[];
       page: { hasMore: boolean; readThroughRevision?: Revision };

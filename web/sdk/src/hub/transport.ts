@@ -155,12 +155,7 @@ export class Transport {
     return new RequestError(text, reply.status, code ?? "", false, reply.wait);
   }
 
-  async #exchange(
-    token: string,
-    method: string,
-    path: string,
-    body?: unknown,
-  ): Promise<Reply> {
+  async #exchange(token: string, method: string, path: string, body?: unknown): Promise<Reply> {
     const ends = new AbortController();
     const end = () => ends.abort();
     const keep = this.#clock.after(requestTimeout, end);

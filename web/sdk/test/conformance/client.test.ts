@@ -26,8 +26,8 @@ function* courses(steps: readonly ClientStep[]): Generator<readonly ClientStep[]
     yield steps;
     return;
   }
-  const { steps: any = [], expect: then } = steps[at]!;
-  for (const order of orders(any)) {
+  const { steps: shuffled = [], expect: then } = steps[at]!;
+  for (const order of orders(shuffled)) {
     if (then) order[order.length - 1] = { ...order.at(-1)!, expect: then };
     yield [...steps.slice(0, at), ...order, ...steps.slice(at + 1)];
   }

@@ -121,7 +121,9 @@ export class Device {
         return this.look(s, out);
       case "markRead":
       case "markUnread": {
-        const seen = s.note ? this.notes.get(s.note)!.views.get(s.session!)! : this.view(s.session!);
+        const seen = s.note
+          ? this.notes.get(s.note)!.views.get(s.session!)!
+          : this.view(s.session!);
         const op =
           s.do === "markRead"
             ? newRead(s.op!, seen, seen.contentRevision, this.now)
@@ -254,7 +256,12 @@ export class Device {
     const body = typeof s.answer === "object" ? (s.answer as Record<string, unknown>) : {};
     const state = stateOf(s.answer);
     const code = body?.["code"] as string | undefined;
-    const a = { status: s.status ?? 0, state, unsent: s.unsent ?? false, ...(code ? { code } : {}) };
+    const a = {
+      status: s.status ?? 0,
+      state,
+      unsent: s.unsent ?? false,
+      ...(code ? { code } : {}),
+    };
     const op = this.outbox.operations.find((x) => x.id === s.op);
     const session = op?.scope ?? s.session ?? "";
     this.commit(this.outbox.settle(s.op!, a));

@@ -1,7 +1,9 @@
 import type { Level, ScopeType } from "../../src/core/index.js";
 import { type Draft, type Entry, type Log, Ledger, Refusal, codeOf, headOf } from "./ledger.js";
 
-/** An operation of a history; README.md of the cases has the table. What is not there is nothing. */
+/**
+ * An operation of a history; README.md of the cases has the table. What is not there is nothing.
+ */
 export interface HistoryOp {
   readonly type: string;
   readonly scope?: string;
@@ -128,7 +130,8 @@ function create(w: Ledger, op: HistoryOp): boolean {
   const entry = w.entry(parent, root);
   if (root !== 0 && !entry?.live) throw new Refusal("not_found");
   for (const t of w.logs.values()) {
-    if (root !== 0 && t.parent === parent && t.root === root) throw new Refusal("operation_mismatch");
+    if (root !== 0 && t.parent === parent && t.root === root)
+      throw new Refusal("operation_mismatch");
   }
   const s = w.newLog(scope, "thread", { parent, root });
   if (entry) for (const m of [entry.author, ...entry.mentions]) w.followFrom(s, m, 1);
@@ -200,7 +203,11 @@ function dropAll(w: Ledger, s: Log, entries: readonly Entry[]): boolean {
 
 function rewind(w: Ledger, op: HistoryOp): boolean {
   const s = w.open(op.scope);
-  return dropAll(w, s, s.entries.filter((e) => e.seq > op.throughSeq! && e.live && !e.trimmed));
+  return dropAll(
+    w,
+    s,
+    s.entries.filter((e) => e.seq > op.throughSeq! && e.live && !e.trimmed),
+  );
 }
 
 function trim(w: Ledger, op: HistoryOp): boolean {
@@ -278,7 +285,9 @@ function reshape(
   return w.change(s, op.member!, { ...row, ...to });
 }
 
-/** The scope of an operation on read state: the member sees it, or a service acts and it is theirs. */
+/**
+ * The scope of an operation on read state: the member sees it, or a service acts and it is theirs.
+ */
 function reachable(w: Ledger, op: HistoryOp): Log {
   const s = w.open(op.scope);
   const member = op.member!;

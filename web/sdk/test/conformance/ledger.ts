@@ -246,7 +246,11 @@ export class Ledger {
     for (const e of from.entries) {
       if (!e.live || e.trimmed) continue;
       const { contentRevision: _, ...rest } = e;
-      to.entries.push({ ...rest, id: `${id}/${to.entries.length + 1}`, seq: to.entries.length + 1 });
+      to.entries.push({
+        ...rest,
+        id: `${id}/${to.entries.length + 1}`,
+        seq: to.entries.length + 1,
+      });
     }
   }
 

@@ -106,8 +106,8 @@ export function chooseFollow(row: Row, following: boolean): Row {
 }
 
 /**
- * The mark of a session that another one was merged into. Begins is where the source's mark arrives,
- * 0 for nowhere. The version is above both.
+ * The mark of a session that another one was merged into. Begins is where the source's mark
+ * arrives, 0 for nowhere. The version is above both.
  */
 export function mergeMarks(source: Row, destination: Row, begins: Revision): Row {
   const version = Math.max(source.version, destination.version) + 1;

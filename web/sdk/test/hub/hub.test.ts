@@ -1,6 +1,12 @@
 import { IDBFactory } from "fake-indexeddb";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Hub, type Target, type Timeline, connectHub, databaseStorage } from "../../src/index.js";
+import {
+  type Hub,
+  type Target,
+  type Timeline,
+  connectHub,
+  databaseStorage,
+} from "../../src/index.js";
 import { Program } from "./program.js";
 
 let program: Program;

@@ -27,7 +27,9 @@ export class Program {
     if (!process.env["TIDEMARK_BINARY"]) {
       execFileSync("go", ["build", "-o", program.binary, "./cmd/tidemark"], { cwd: root });
     }
-    writeFileSync(join(program.folder, "secret"), "0123456789abcdef0123456789abcdef\n", { mode: 0o600 });
+    writeFileSync(join(program.folder, "secret"), "0123456789abcdef0123456789abcdef\n", {
+      mode: 0o600,
+    });
     await program.serve();
     await program.ask("PUT", "", { name: "Acme" }, program.token("root", "*", "admin"));
     program.service = program.token("backend", "acme", "service");
@@ -38,7 +40,15 @@ export class Program {
   async serve(): Promise<void> {
     const listen = this.url ? new URL(this.url).host : "127.0.0.1:0";
     const facts = `sqlite:${join(this.folder, "facts.db")}`;
-    const args = ["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0", "--cors-origin", "*"];
+    const args = [
+      "serve",
+      "--listen",
+      listen,
+      "--admin-listen",
+      "127.0.0.1:0",
+      "--cors-origin",
+      "*",
+    ];
     const child = spawn(
       this.binary,
       [...args, "--facts", facts, "--jwt-secret-file", this.secret, "--log-format", "json"],

@@ -34,7 +34,8 @@ export class Browser {
     request: async (name, { signal }, hold) => {
       while (this.held.has(name)) {
         const gone = new Promise<void>((_, reject) =>
-          signal.addEventListener("abort", () => reject(new Error("given up"))));
+          signal.addEventListener("abort", () => reject(new Error("given up"))),
+        );
         await Promise.race([this.held.get(name), gone]);
       }
       if (signal.aborted) throw new Error("given up");

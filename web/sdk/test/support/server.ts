@@ -26,7 +26,8 @@ interface MessageOptions {
 
 /**
  * A hub in memory, by the rules of `core`, that is reached through its fetch. A token is a member's
- * name and whatever follows a dot. Tests take the network down, hold requests back, and break streams.
+ * name and whatever follows a dot. Tests take the network down, hold requests back, and break
+ * streams.
  */
 export class Server {
   readonly ledger = new Ledger();
@@ -150,12 +151,17 @@ export class Server {
     const parts = rest.split("/").slice(1).map(decodeURIComponent);
     const [kind = "", scope = "", what = "", more = ""] = parts;
     if (kind === "events") return this.stream(r, member, url, signal);
-    if (kind === "unread") return json(this.page(member, Number(url.searchParams.get("pageToken"))));
+    if (kind === "unread")
+      return json(this.page(member, Number(url.searchParams.get("pageToken"))));
     if (kind === "members" && what === "settings") return json({ badge: "messages" });
     if (kind === "read-all") {
       const items = r.body!["scopes"] as (Record<string, unknown> & { scope: string })[];
-      const results = items.map((item) => this.readState(item.scope, member, { type: "read", ...item }));
-      return json({ results: results.map(({ body, status }) => (status < 400 ? body : { error: body })) });
+      const results = items.map((item) =>
+        this.readState(item.scope, member, { type: "read", ...item }),
+      );
+      return json({
+        results: results.map(({ body, status }) => (status < 400 ? body : { error: body })),
+      });
     }
     const s = this.ledger.logs.get(scope);
     if (s && what === "follow") {
@@ -179,7 +185,10 @@ export class Server {
 
   private readState(scope: string, member: string, b: Record<string, unknown>) {
     const s = this.ledger.logs.get(scope);
-    const refused = (status: number, code: string) => ({ status, body: { status, code } as object });
+    const refused = (status: number, code: string) => ({
+      status,
+      body: { status, code } as object,
+    });
     if (!s || !this.ledger.isPresent(s, member)) return refused(404, "not_found");
     const version = b["expectedVersion"] as number;
     let code = "";
@@ -201,7 +210,10 @@ export class Server {
   }
 
   private row(s: Log, member: string) {
-    const { row, level, unread, attention, activity, shown, shownUnread } = this.ledger.serve(s, member);
+    const { row, level, unread, attention, activity, shown, shownUnread } = this.ledger.serve(
+      s,
+      member,
+    );
     const latest = s.entries.findLast((e) => e.live);
     return {
       type: s.type,
@@ -260,7 +272,10 @@ export class Server {
     }
     const older = live.filter((e) => before === null || e.seq < Number(before));
     const receipt = before === null ? { readThroughRevision: headOf(s) } : {};
-    return { messages: wire(older.slice(-limit)), page: { hasMore: older.length > limit, ...receipt } };
+    return {
+      messages: wire(older.slice(-limit)),
+      page: { hasMore: older.length > limit, ...receipt },
+    };
   }
 
   private message(s: Log, seq: number) {
