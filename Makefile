@@ -38,7 +38,14 @@ test: deps ## Install what is missing, vet, run every test with the race detecto
 	$(GO) run ./scripts/services run -- env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
 	$(GO) test -run 'Share|Increments' ./internal/bench/... # says nothing under the race detector
 	$(GO) test -run '^TestSimulatedDevices$$' ./client # more runs than there is time for with it
+	$(MAKE) web
 	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
+
+.PHONY: web
+web: build ## Build and test the web packages, without a server, against the program and in Chromium
+	npm --prefix web ci --no-progress
+	npm --prefix web test
+	TIDEMARK_BINARY=$(CURDIR)/bin/tidemark npm --prefix web run test:hub
 
 .PHONY: recorded
 recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, without the race detector
