@@ -66,8 +66,15 @@ function allBadges(w: Ledger): Map<string, object> {
   return out;
 }
 
-const sorted = (map: Map<string, object>) =>
-  Object.fromEntries([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
+/** Expects the same of everybody. Comparing texts first is many times faster where they agree. */
+function same(at: string, got: Map<string, object>, want: Map<string, object>): void {
+  const sorted = (map: Map<string, object>) =>
+    [...map]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([id, o]) => [id, Object.entries(o).sort(([a], [b]) => (a < b ? -1 : 1))]);
+  const [g, w] = [sorted(got), sorted(want)];
+  if (JSON.stringify(g) !== JSON.stringify(w)) expect(g, at).toEqual(w);
+}
 
 // The histories that the Go algebra and the server's model play.
 //
@@ -88,8 +95,8 @@ describe.each(loadCases<HistoryCase>("readstate"))("histories: $suite", ({ cases
         if (Object.keys(sum).length > 0) badges.set(badge.member, { member: badge.member, ...sum });
         else badges.delete(badge.member);
       }
-      expect(sorted(allRows(w)), at).toEqual(sorted(rows));
-      expect(sorted(allBadges(w)), at).toEqual(sorted(badges));
+      same(at, allRows(w), rows);
+      same(at, allBadges(w), badges);
     }
   });
 });
