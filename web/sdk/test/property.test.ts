@@ -98,9 +98,15 @@ describe("rows", () => {
     const rows = new Rows();
     rows.put("old", wireRow(1), 3);
     rows.put("new", wireRow(1), 9);
-    rows.page({ scopes: { c1: wireRow(2) }, lsn: 5, complete: false }, true);
-    rows.page({ scopes: { c2: wireRow(2) }, lsn: 6, complete: true }, false);
-    expect([...rows.ids()].sort()).toEqual(["c1", "c2", "new"]);
+    const page = rows.list();
+    const other = rows.list();
+    page({ scopes: { c1: wireRow(2) }, lsn: 5, complete: false });
+    other({ scopes: { old: wireRow(3) }, lsn: 6, complete: false });
+    expect(rows.listed).toBe(false);
+    page({ scopes: { c2: wireRow(2) }, lsn: 6, complete: true });
+    expect([...rows.ids()].sort()).toEqual(["c1", "c2", "new", "old"]);
+    other({ scopes: { c1: wireRow(2) }, lsn: 7, complete: true });
+    expect([...rows.ids()].sort()).toEqual(["c1", "new", "old"]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { readyHub } from "./support/desk.js";
 import { quiet, until } from "./support/clock.js";
 import { Server, json } from "./support/server.js";
@@ -228,6 +228,56 @@ describe("a reading lease", () => {
     const { hub } = await readyHub(server);
     hub.reading("c1");
     await until(() => hub.snapshot(c1).firstUnread === "c1/1");
+  });
+});
+
+describe("a timeline", () => {
+  it("tells of what is there now, also when it is opened again", async () => {
+    const server = office();
+    const { hub } = await readyHub(server);
+    const first = hub.timeline("c1");
+    await until(() => first.snapshot().loaded);
+    first.dispose();
+    const again = hub.timeline("c1");
+    const call = vi.fn();
+    again.subscribe(call);
+    await until(() => again.snapshot().loaded);
+    await quiet();
+    call.mockClear();
+    server.post("c1", "ben");
+    await until(() => again.snapshot().messages.length === 4);
+    await quiet();
+    expect(call).toHaveBeenCalledTimes(1);
+  });
+
+  it("loads older messages when it is asked to, and reads nothing by that", async () => {
+    const server = office(150);
+    const { hub } = await readyHub(server);
+    const timeline = hub.timeline("c1");
+    await until(() => timeline.snapshot().loaded);
+    expect(timeline.snapshot()).toMatchObject({ earlier: true });
+    await Promise.all([timeline.loadEarlier(), timeline.loadEarlier()]);
+    expect(timeline.snapshot().messages).toHaveLength(150);
+    expect(timeline.snapshot().earlier).toBe(false);
+    await timeline.loadEarlier();
+    await quiet();
+    const older = server.requests("GET", "/messages").filter((r) => r.path.includes("before="));
+    expect(older).toHaveLength(1);
+    expect(cursor(server, "c1")).toBe(0);
+  });
+
+  it("closes the gap that a broken stream left", async () => {
+    const server = office();
+    const { hub, clock } = await readyHub(server);
+    const timeline = hub.timeline("c1");
+    await until(() => timeline.snapshot().loaded);
+    server.cut();
+    await quiet();
+    for (let i = 0; i < 120; i++) server.post("c1", "ben");
+    clock.pass(1_000);
+    await until(() => timeline.snapshot().messages.length === 123);
+    const seqs = timeline.snapshot().messages.map((m) => m.seq);
+    expect(seqs).toEqual(Array.from({ length: 123 }, (_, i) => i + 1));
   });
 });
 

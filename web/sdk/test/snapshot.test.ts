@@ -205,6 +205,22 @@ describe("observing", () => {
     expect(hub.sync().status).toBe("stale");
   });
 
+  it("keeps two lists apart that are read at the same time", async () => {
+    const server = office();
+    server.post("d1", "ben");
+    server.pageSize = 1;
+    const { hub } = await readyHub(server);
+    const refreshing = hub.refresh();
+    server.resumes = false;
+    server.cut();
+    await refreshing;
+    await hub.retrySync();
+    await until(() => hub.snapshot(c1).freshness === "observed");
+    await quiet();
+    expect(hub.channels()).toHaveLength(3);
+    expect(hub.badge()).toMatchObject({ messages: 1, complete: true });
+  });
+
   it("withholds numbers that the server cannot vouch for", async () => {
     const server = office();
     const { hub } = await readyHub(server);

@@ -254,9 +254,10 @@ class HubUnread implements Hub {
   timeline(scopeId: string): Timeline {
     const feed: Feed = this.#link.use(scopeId);
     let open = true;
-    const make = () => feed.snapshot;
+    // The feed of the moment: another one may have been opened since this was first asked for.
+    const make = () => this.#link.feed(scopeId)?.snapshot ?? feed.snapshot;
     return {
-      snapshot: make,
+      snapshot: () => feed.snapshot,
       subscribe: (call) => this.#notices.subscribe(`\0of ${scopeId}`, [scopeId], make, call),
       loadEarlier: () => feed.loadEarlier(),
       dispose: () => {

@@ -49,6 +49,8 @@ export class Link {
   readonly #closing = new AbortController();
   readonly #unsubscribe: () => void;
   readonly #pause: Pause;
+  /** Takes in a page of the list that the stream tells. */
+  #page = this.rows.list();
   #loading: Promise<void> | undefined;
   readonly #running: Promise<void>;
   #replanned = false;
@@ -186,7 +188,6 @@ export class Link {
     }
     if (this.closed) return;
     for (const feed of this.#feeds.values()) feed.load();
-    void this.#loadSettings();
     await Promise.all([this.#stream.run(), this.#sender.run(this.ports.locks, `tidemark ${key}`)]);
   }
 
@@ -225,7 +226,8 @@ export class Link {
 
   #greeted(forgets: boolean): void {
     if (forgets) this.rows.forget();
-    this.rows.interrupted();
+    this.#page = this.rows.list();
+    if (!this.display || forgets) void this.#loadSettings();
     this.live = true;
     this.failure = undefined;
     // Messages are never told of again, so that all feeds have to look.
@@ -235,7 +237,6 @@ export class Link {
 
   #ended(greeted: boolean, why: RequestError | undefined): void {
     this.live = false;
-    this.rows.interrupted();
     if (why && !this.closed) this.failure = why;
     this.#listener.changed();
     // Where there are no streams, the list is asked for at their pace.
@@ -244,7 +245,7 @@ export class Link {
 
   #event(name: string, data: unknown): void {
     if (name === "snapshot") {
-      this.rows.page(data, false);
+      this.#page(data);
       this.#listener.changed();
     } else if (name === "unread") {
       const { scope, row, lsn } = data as { scope: string; row?: WireRow; lsn: number };
@@ -259,11 +260,12 @@ export class Link {
 
   async #loadPages(): Promise<void> {
     await this.transport.authorize();
+    const take = this.rows.list();
     for (let token = "", first = true; first || token; first = false) {
       const query = token ? `&pageToken=${encodeURIComponent(token)}` : "";
       const path = this.transport.path(`/unread?limit=100${query}`);
       const page = await this.transport.send<{ next?: string }>("GET", path);
-      this.rows.page(page, first);
+      take(page);
       this.#listener.changed();
       token = page.next ?? "";
     }

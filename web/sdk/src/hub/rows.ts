@@ -22,6 +22,14 @@ export interface WireRow {
   readonly lastActivityAt?: string;
 }
 
+/** A page of the list; without scopes it says that numbers cannot be vouched for. */
+interface WirePage {
+  readonly scopes?: Record<string, WireRow>;
+  readonly complete?: boolean;
+  readonly lsn?: number;
+  readonly hasUnread?: boolean;
+}
+
 interface WireCounts {
   readonly unread?: number;
   readonly attention?: number;
@@ -68,7 +76,6 @@ export class Rows {
   readonly #rows = new Map<string, Said>();
   /** By the commit at which they went: an older answer brings none back. */
   readonly #gone = new Map<string, number>();
-  #pages: { lsn: number; seen: Set<string> } | undefined;
 
   ids(): IterableIterator<string> {
     return this.#rows.keys();
@@ -110,38 +117,30 @@ export class Rows {
     return this.#rows.delete(id);
   }
 
-  /** Takes in a page of the list; the first one begins it, the complete one ends it. */
-  page(said: unknown, first: boolean): void {
-    const p = said as {
-      scopes?: Record<string, WireRow>;
-      complete?: boolean;
-      lsn?: number;
-      hasUnread?: boolean;
+  /**
+   * Begins to read the list. The returned function takes in its pages, in their order; the complete
+   * one ends it. A list that is not read to its end says nothing of what it does not name.
+   */
+  list(): (page: unknown) => void {
+    const seen = new Set<string>();
+    let began: number | undefined;
+    return (page) => {
+      const { scopes, complete, lsn = 0, hasUnread } = page as WirePage;
+      this.hasUnread = hasUnread === true;
+      this.withheld = !scopes;
+      if (!scopes) return;
+      began ??= lsn;
+      for (const [id, row] of Object.entries(scopes)) {
+        seen.add(id);
+        this.put(id, row, lsn);
+      }
+      if (!complete) return;
+      for (const [id, x] of this.#rows) {
+        if (!seen.has(id) && x.lsn <= began) this.#rows.delete(id);
+      }
+      for (const [id, at] of this.#gone) if (at <= began) this.#gone.delete(id);
+      this.listed = true;
     };
-    this.hasUnread = p.hasUnread === true;
-    if (!p.scopes) {
-      this.withheld = true;
-      this.#pages = undefined;
-      return;
-    }
-    const lsn = p.lsn ?? 0;
-    if (first || !this.#pages) this.#pages = { lsn, seen: new Set() };
-    for (const [id, row] of Object.entries(p.scopes)) {
-      this.#pages.seen.add(id);
-      this.put(id, row, lsn);
-    }
-    if (!p.complete) return;
-    const { lsn: began, seen } = this.#pages;
-    for (const [id, x] of this.#rows) if (!seen.has(id) && x.lsn <= began) this.#rows.delete(id);
-    for (const [id, at] of this.#gone) if (at <= began) this.#gone.delete(id);
-    this.#pages = undefined;
-    this.listed = true;
-    this.withheld = false;
-  }
-
-  /** Forgets a list that was not read to its end. */
-  interrupted(): void {
-    this.#pages = undefined;
   }
 
   /** Takes in the answer to a read or a mark, also to one that was refused for a conflict. */

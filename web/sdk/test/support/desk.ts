@@ -108,6 +108,7 @@ export function openHub(server: Server, options: Partial<HubOptions> = {}): Desk
 export async function readyHub(server: Server, options: Partial<HubOptions> = {}): Promise<Desk> {
   const desk = openHub(server, options);
   await desk.hub.ensure();
-  await until(() => desk.hub.sync().status === "reconciled");
+  const { hub } = desk;
+  await until(() => hub.sync().status === "reconciled" && hub.badge().display !== null);
   return desk;
 }
