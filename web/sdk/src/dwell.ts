@@ -1,5 +1,6 @@
 import type { Reading } from "./capability.js";
 import { type Clock, type Visibility, pageVisibility, systemClock } from "./hub/ports.js";
+import { dwellTime } from "./limits.js";
 
 /** How a list of messages stands on the screen at one moment. */
 export interface Surface {
@@ -12,9 +13,6 @@ export interface Surface {
   /** The newest message that is laid out, if its lower edge is within the view; else null. */
   readonly bottom: string | null;
 }
-
-/** How long qualifying rows have to stay before they are read, in milliseconds. */
-const dwellTime = 300;
 
 /**
  * Earns reading by looking: rows are observed once they have been in full view for 300 ms without a

@@ -8,4 +8,4 @@ export { type View, Outbox, newRead, newUnread, withoutMark } from "./outbox.js"
 export * from "./row.js";
 export * from "./state.js";
 export * from "./values.js";
-export { type Message, type Observation, type Page, Look, Window, maxMessages } from "./window.js";
+export { type Message, type Observation, type Page, Look, Window } from "./window.js";

@@ -88,12 +88,6 @@ export function isEmpty(c: Change): boolean {
   return c.put.length + c.remove.length === 0;
 }
 
-/** Bounds an outbox: each scope has a few operations, since reads that wait are folded. */
-export const maxOperations = 10_000;
-
-/** The age in milliseconds at which an operation is given up: a day before the server forgets. */
-export const giveUpAfter = 29 * 24 * 3600 * 1000;
-
 /**
  * Why something is not done: `stale`, what was seen does not hold any more; `full`, too much waits;
  * `revision_in_future`, it is not there yet; `version_conflict`, another version is in force.

@@ -6,14 +6,13 @@ import {
   type Reason,
   RefusedError,
   conflictCode,
-  giveUpAfter,
   isIntended,
   isUncertain,
-  maxOperations,
   noChange,
   verdictOf,
 } from "./operation.js";
 import type { Revision, State, Version } from "./state.js";
+import { giveUpAfter, maxOperations, maxRemembered } from "../limits.js";
 
 /** What may be shown of a scope: what the server said, with the operations on top. */
 export interface View extends State {
@@ -25,9 +24,6 @@ export interface View extends State {
   /** The number of operations on top. */
   readonly pending: number;
 }
-
-/** How many operations that are gone an outbox remembers. */
-const remembered = 256;
 
 /** Makes a read of what was seen, through a revision, inclusive. Id and time are the caller's. */
 export function newRead(id: string, seen: View, revision: Revision, createdAt: number): Operation {
@@ -259,7 +255,7 @@ export class Outbox {
 
   /** Notes what came out as it was meant to, here or in another tab. */
   remember(done: readonly string[]): void {
-    this.#done = [...this.#done, ...done].slice(-remembered);
+    this.#done = [...this.#done, ...done].slice(-maxRemembered);
   }
 
   /** Carries out a change that has been written. */

@@ -1,6 +1,7 @@
 import { type View, newRead } from "./outbox.js";
 import type { Operation } from "./operation.js";
 import type { Revision, Seq, State, Version } from "./state.js";
+import { maxHeld, maxMessages } from "../limits.js";
 
 /** A message as the server tells it. What it holds besides is the server's, and kept. */
 export interface Message {
@@ -29,11 +30,6 @@ export interface Page {
   /** The receipt; absent or 0 for none. */
   readonly readThroughRevision?: Revision;
 }
-
-/** Bounds a window. What comes at its end pushes the oldest out. */
-export const maxMessages = 5000;
-/** Bounds what waits for a gap to be closed. It can be asked for again. */
-const maxHeld = 500;
 
 /**
  * A run of messages up to the tail of a scope, as far as is known without a gap, with the revision

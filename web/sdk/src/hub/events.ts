@@ -1,3 +1,5 @@
+import { maxEvent } from "../limits.js";
+
 /** One server-sent event. */
 export interface ServerEvent {
   readonly event: string;
@@ -5,9 +7,6 @@ export interface ServerEvent {
   /** The last id that the stream told, empty where it told none. */
   readonly id: string;
 }
-
-/** Bounds an event: a message of 64 KiB, with what escaping makes of it. */
-const maxEvent = 1 << 20;
 
 /**
  * Reads server-sent events from text in pieces of any size, by the rules of the HTML standard. Feed

@@ -2,6 +2,7 @@ import { type Change, type Loss, isEmpty } from "../core/operation.js";
 import { Outbox, type View } from "../core/outbox.js";
 import type { State } from "../core/state.js";
 import type { Channel, Storage } from "./ports.js";
+import { maxLosses } from "../limits.js";
 
 /** What a tab tells the others after it has changed the outbox. */
 interface News {
@@ -16,9 +17,6 @@ export interface Answered {
   readonly scope: string;
   readonly body: unknown;
 }
-
-/** How many losses are kept for those who look. */
-const keptLosses = 100;
 
 /**
  * The outbox of one member on one server, in memory as it is on disk. Changes are planned on what
@@ -115,7 +113,7 @@ export class Keeper {
   }
 
   #note(lost: readonly Loss[]): void {
-    this.lost = [...this.lost, ...lost].slice(-keptLosses);
+    this.lost = [...this.lost, ...lost].slice(-maxLosses);
     this.lostCount += lost.length;
   }
 

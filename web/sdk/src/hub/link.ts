@@ -11,9 +11,7 @@ import { storageKey } from "./storage.js";
 import { Stream } from "./stream.js";
 import { Feed } from "./timeline.js";
 import { type RequestError, Transport, asRequestError } from "./transport.js";
-
-/** How many scopes a stream tells messages of; further ones load what they lack when it begins. */
-const maxSubscribed = 100;
+import { maxSubscribed } from "../limits.js";
 
 /** Which number of the badge a member chose to see. */
 export type BadgeDisplay = "messages" | "conversations" | "attention";

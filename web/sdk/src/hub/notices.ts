@@ -1,5 +1,4 @@
-/** How many values are kept that nobody has subscribed to. */
-const maxIdle = 5000;
+import { maxIdle } from "../limits.js";
 
 /**
  * Who wants to be told of what, and whether anything changed since. Values are made when they are

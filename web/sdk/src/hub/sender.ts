@@ -7,13 +7,7 @@ import { isSession } from "./paths.js";
 import { Pause } from "./pause.js";
 import type { Clock, Locks } from "./ports.js";
 import { type RequestError, type Transport, asRequestError } from "./transport.js";
-
-/** How many requests are under way at once: each is of other scopes. */
-const senders = 4;
-/** How many scopes the server reads in one request. */
-const batch = 500;
-/** How often the age of operations is looked at when nothing happens, in milliseconds. */
-const expiryCheck = 3_600_000;
+import { expiryCheck, maxBatch, maxSending } from "../limits.js";
 
 /** How long something waits after failures in a row; until is a time of the clock. */
 interface Hold {
@@ -118,7 +112,7 @@ export class Sender {
 
   /** Begins to send what may be sent now. */
   #fill(): void {
-    while (this.#flying < senders) {
+    while (this.#flying < maxSending) {
       const ops = this.#take();
       if (ops.length === 0) return;
       this.#flying++;
@@ -135,7 +129,7 @@ export class Sender {
     const now = this.#clock.now();
     const held = (scope: string) => (this.#scopes.get(scope)?.until ?? 0) > now;
     const ops: Operation[] = [];
-    while (ops.length < batch) {
+    while (ops.length < maxBatch) {
       const op = outbox.next(held);
       if (!op) break;
       const alone = this.#singly || op.kind === "unread" || isSession(op.scope);

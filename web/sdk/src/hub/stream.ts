@@ -3,9 +3,7 @@ import { EventReader, type ServerEvent } from "./events.js";
 import { Pause } from "./pause.js";
 import type { Clock } from "./ports.js";
 import { type RequestError, type Transport, asRequestError } from "./transport.js";
-
-/** How long a stream may be silent before it has said how often it is not, in milliseconds. */
-const firstSilence = 60_000;
+import { firstSilence } from "../limits.js";
 
 /** What a stream is for. */
 export interface Listener {

@@ -4,9 +4,7 @@ import { type Message, type Page, Window } from "../core/window.js";
 import { scopePath } from "./paths.js";
 import type { Clock } from "./ports.js";
 import { type RequestError, type Transport, asRequestError } from "./transport.js";
-
-/** How many messages are asked for at once. */
-const pageLimit = 100;
+import { pageLimit } from "../limits.js";
 
 /** The messages of a scope at one moment. It never changes; another one takes its place. */
 export interface TimelineSnapshot {

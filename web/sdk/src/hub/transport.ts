@@ -1,6 +1,7 @@
 import type { Answer } from "../core/operation.js";
 import { stateOf } from "../core/state.js";
 import type { Clock } from "./ports.js";
+import { requestTimeout } from "../limits.js";
 
 /** Gives a token to send. It is asked again whenever the server took the last one no more. */
 export type GetToken = () => string | Promise<string>;
@@ -41,8 +42,6 @@ export interface Reply {
   readonly body: unknown;
   readonly wait: number;
 }
-
-const requestTimeout = 30_000;
 
 /**
  * Requests of one member to one server. A token is sent to be told whose it is, and with nothing
