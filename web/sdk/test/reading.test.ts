@@ -77,6 +77,23 @@ describe("a reading lease", () => {
     await until(() => cursor(server, "c1") === 6);
   });
 
+  it("invents no number where the messages do not tell what the server counts", async () => {
+    const server = office(2);
+    server.ledger.blocks.set("ada", new Set(["carl"]));
+    server.post("c1", "carl");
+    server.post("c1", "ben");
+    const { hub } = await readyHub(server);
+    const ids = await loaded(hub, "c1");
+    expect(hub.snapshot(c1)).toMatchObject({ observedCount: 3, exact: true });
+    server.online = false;
+    await hub.reading("c1").observe([ids[0]!], middle);
+    expect(hub.snapshot(c1)).toMatchObject({ exact: false, pending: true });
+    server.online = true;
+    await hub.retrySync();
+    await until(() => hub.snapshot(c1).exact);
+    expect(hub.snapshot(c1).observedCount).toBe(2);
+  });
+
   it("takes nothing for read that is not loaded down to the cursor", async () => {
     const server = office(150);
     const { hub } = await readyHub(server);
@@ -189,6 +206,26 @@ describe("a reading lease", () => {
     await quiet();
     clock.pass(1_000);
     await until(() => hub.timeline("c1").snapshot().error !== null);
+    await lease.observe(ids, bottom);
+    await quiet();
+    expect(server.requests("PUT", "/read-state")).toHaveLength(0);
+  });
+
+  // covers: RL-028
+  it("ends with an access that was lost while there was no stream", async () => {
+    const server = office();
+    const { hub, clock } = await readyHub(server);
+    const ids = await loaded(hub, "c1");
+    const lease = hub.reading("c1");
+    server.resumes = false;
+    server.cut();
+    await until(() => hub.snapshot(c1).freshness === "stale");
+    server.leave("c1", "ada");
+    clock.pass(1_000);
+    await until(() => hub.snapshot(c1).observedCount === null);
+    server.rejoin("c1", "ada");
+    server.post("c1", "ben");
+    await until(() => hub.snapshot(c1).observedCount === 1);
     await lease.observe(ids, bottom);
     await quiet();
     expect(server.requests("PUT", "/read-state")).toHaveLength(0);

@@ -135,6 +135,23 @@ describe("snapshots", () => {
     expect(call).toHaveBeenCalledTimes(1);
   });
 
+  it("are the same object for as long as they say the same", async () => {
+    const server = office();
+    server.post("c1", "ben");
+    const { hub } = await readyHub(server);
+    const call = vi.fn();
+    hub.subscribe(c1, call);
+    hub.subscribeBadge(call);
+    hub.subscribeSync(call);
+    hub.subscribeChannels(call);
+    const before = [hub.snapshot(c1), hub.badge(), hub.sync(), hub.channels()];
+    await hub.refresh();
+    const after = [hub.snapshot(c1), hub.badge(), hub.sync(), hub.channels()];
+    await quiet();
+    after.forEach((value, i) => expect(value).toBe(before[i]));
+    expect(call).not.toHaveBeenCalled();
+  });
+
   // covers: RL-012
   it("hands out nothing but what the interface says", async () => {
     const { hub } = await readyHub(office());

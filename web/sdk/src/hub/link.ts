@@ -243,8 +243,7 @@ export class Link {
 
   #event(name: string, data: unknown): void {
     if (name === "snapshot") {
-      this.#page(data);
-      this.#listener.changed();
+      this.#listed(this.#page(data));
     } else if (name === "unread") {
       const { scope, row, lsn } = data as { scope: string; row?: WireRow; lsn: number };
       if (row) this.rows.put(scope, row, lsn);
@@ -256,6 +255,12 @@ export class Link {
     } // what is unknown is of a newer server
   }
 
+  /** A page of the list was taken in, and with it some scopes have gone. */
+  #listed(gone: readonly string[]): void {
+    for (const scope of gone) this.#listener.gone(scope);
+    this.#listener.changed();
+  }
+
   async #loadPages(): Promise<void> {
     await this.transport.authorize();
     const take = this.rows.list();
@@ -263,8 +268,7 @@ export class Link {
       const query = token ? `&pageToken=${encodeURIComponent(token)}` : "";
       const path = this.transport.path(`/unread?limit=100${query}`);
       const page = await this.transport.send<{ next?: string }>("GET", path);
-      take(page);
-      this.#listener.changed();
+      this.#listed(take(page));
       token = page.next ?? "";
     }
   }

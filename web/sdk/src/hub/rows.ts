@@ -119,27 +119,29 @@ export class Rows {
 
   /**
    * Begins to read the list. The returned function takes in its pages, in their order; the complete
-   * one ends it. A list that is not read to its end says nothing of what it does not name.
+   * one ends it, and tells which scopes are gone. A list that is not read to its end says nothing
+   * of what it does not name.
    */
-  list(): (page: unknown) => void {
+  list(): (page: unknown) => readonly string[] {
     const seen = new Set<string>();
     let began: number | undefined;
     return (page) => {
       const { scopes, complete, lsn = 0, hasUnread } = page as WirePage;
       this.hasUnread = hasUnread === true;
       this.withheld = !scopes;
-      if (!scopes) return;
+      if (!scopes) return [];
       began ??= lsn;
       for (const [id, row] of Object.entries(scopes)) {
         seen.add(id);
         this.put(id, row, lsn);
       }
-      if (!complete) return;
-      for (const [id, x] of this.#rows) {
-        if (!seen.has(id) && x.lsn <= began) this.#rows.delete(id);
-      }
+      if (!complete) return [];
+      const lost: string[] = [];
+      for (const [id, x] of this.#rows) if (!seen.has(id) && x.lsn <= began) lost.push(id);
+      for (const id of lost) this.#rows.delete(id);
       for (const [id, at] of this.#gone) if (at <= began) this.#gone.delete(id);
       this.listed = true;
+      return lost;
     };
   }
 
