@@ -39,7 +39,21 @@ test: deps ## Install what is missing, vet, run every test with the race detecto
 	$(GO) test -run 'Share|Increments' ./internal/bench/... # says nothing under the race detector
 	$(GO) test -run '^TestSimulatedDevices$$' ./client # more runs than there is time for with it
 	$(GO) test -run '^(TestArrivalRaceHistories|TestRandomHistories)$$' ./inbox # likewise
+	$(MAKE) web
 	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
+
+.PHONY: web
+web: build ## Build and test the web packages, without a server, against the program and in Chromium
+	npm --prefix web ci --no-progress
+	npm --prefix web run build
+	npm --prefix web run bundle
+	$(MAKE) -j2 web-sdk web-react web-hub
+
+.PHONY: web-sdk web-react web-hub
+web-sdk web-react: web-%:
+	npm --prefix web run test:built -w $*
+web-hub:
+	TIDEMARK_BINARY=$(CURDIR)/bin/tidemark npm --prefix web run test:hub:built -w sdk
 
 .PHONY: recorded
 recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, without the race detector

@@ -6,7 +6,8 @@
 // [Load] reads a tree once: every text file, and the syntax tree of every Go file. A [Rule] looks at
 // what was read and answers with findings, each a file, a line and one sentence that says what to do.
 // [Rules] lists them all: who may import whom, sizes, names, package comments, tests that sleep,
-// packages whose goroutines nobody watches, requirement ids, and text that belongs to one machine.
+// packages whose goroutines nobody watches, TypeScript that no type checker sees, requirement ids, and
+// text that belongs to one machine.
 //
 // [Survey] counts which requirement and scenario ids a test cites and which the status page explains.
 // The program in internal/tidy/rules prints it.

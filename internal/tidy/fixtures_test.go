@@ -168,6 +168,21 @@ var fixtures = []fixture{
 		"live/a_test.go": body("live_test", "go.uber.org/goleak", `_ = goleak.IgnoreCurrent`)},
 		"live starts goroutines"},
 
+	// TypeScript.
+	{"typescript", "a long line", files{"web/sdk/a.ts": "x()\n" + strings.Repeat("é", 101) + "\n"},
+		"web/sdk/a.ts:2: a line ends by column 100"},
+	{"typescript", "a line of 100 columns", files{"web/sdk/a.ts": strings.Repeat("é", 100) + "\n"}, ""},
+	{"typescript", "a type that is none", files{"web/sdk/a.ts": "let x: any;\n"},
+		"web/sdk/a.ts:1: name the type"},
+	{"typescript", "a list of them", files{"web/sdk/a.tsx": "f(x as any[], y);\n"}, "name the type"},
+	{"typescript", "an order to look away", files{"web/sdk/a.ts": "// @ts-ignore\n"}, "name the type"},
+	{"typescript", "the word", files{"web/sdk/a.ts": "/* of any; */ // any\nconst any = 1;\n"}, ""},
+	{"typescript", "a test that waits", files{"web/sdk/a.test.ts": "f();\nsetTimeout(f, 1);\n"},
+		"a.test.ts:2: a test must not sleep"},
+	{"typescript", "a part of tests that waits", files{"web/sdk/test/a.ts": "setInterval(f, 1);\n"},
+		"must not sleep"},
+	{"typescript", "the product may", files{"web/sdk/src/a.ts": "setTimeout(f, 1);\n"}, ""},
+
 	// Ids.
 	{"ids", "a citation of nothing", files{"docs/requirements/a.md": spec, "a/a_test.go": note("covers: RT-004")},
 		"a/a_test.go:3: RT-004 does not exist"},

@@ -65,6 +65,7 @@ func Rules() []Rule {
 		{"docs", checkDocs},
 		{"sleep", checkSleep},
 		{"leaks", checkLeaks},
+		{"typescript", checkTypeScript},
 		{"ids", checkIDs},
 		{"hygiene", checkHygiene},
 	}
