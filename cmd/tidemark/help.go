@@ -31,6 +31,8 @@ var helpTexts = kong.Vars{
 		"first one signs. Or put it into $TIDEMARK_JWT_SECRET.",
 	"about_output": "Where to write instead of the standard output; compressed if the name ends in " +
 		".gz.",
+	"about_demo_story": "inbox: play the story of the newly-unread badge, and end.",
+	"about_substrate":  "Redis or Valkey for prepared summaries of inboxes.",
 	"about_wake_allow": "Networks that agents and webhooks may be in although they are not public, as " +
 		"10.0.0.0/8; \"private\" is all private and local ones.",
 	"about_ws": "Workspace; \"*\" is all of them, for an admin.",
