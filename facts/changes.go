@@ -70,7 +70,8 @@ func (c *Changes) empty() bool {
 		len(c.Targets)+len(c.NewEveryone)+len(c.GoneEveryone)+len(c.Blocks)+len(c.Operations)+
 		len(c.Block)+len(c.Unblock)+len(c.Trimmed)+len(c.Erased)+len(c.GoneStates)+
 		len(c.Sessions)+len(c.Renamed)+len(c.Tasks)+len(c.Activities)+len(c.ActivityTargets)+
-		len(c.ClearedActivities)+len(c.Conversations)+len(c.Outbox)+len(c.Inboxes)+len(c.InboxItems)+len(c.InboxTexts)+
+		len(c.ClearedActivities)+len(c.Conversations)+len(c.Outbox)+len(c.Inboxes)+
+		len(c.InboxItems)+len(c.InboxTexts)+
 		len(c.InboxFlags)+len(c.GoneInboxItems)+len(c.GoneInboxes) == 0 &&
 		c.ForgetReceiptsBefore == 0
 }

@@ -250,7 +250,8 @@ func (d *document) events() *huma.Schema {
 		d.event(live.EventMessage, false, "A message of a scope in ?messages= or a subscribe frame has "+
 			"changed. Not resumed: read the messages again after a gap.",
 			reflect.TypeFor[live.MessageEvent]()),
-		d.event(live.EventInbox, false, "The member's inbox has changed: a hint to read its badge.", reflect.TypeFor[live.InboxHint]()),
+		d.event(live.EventInbox, false, "The member's inbox has changed: a hint to read its badge.",
+			reflect.TypeFor[live.InboxHint]()),
 		d.event(live.EventRefused, false, "Something that was asked for is not followed.",
 			reflect.TypeFor[live.Refused]()),
 		d.event(live.EventExpired, false, "The last event of a stream whose token ended.",

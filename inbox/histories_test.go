@@ -117,7 +117,7 @@ func (p *product) sent(int, facts.Position) {}
 type toHead struct{ *product }
 
 func (p *toHead) ack(string) facts.Position {
-	id, _ := p.product.open()
+	id, _ := p.open()
 	return p.product.ack(id)
 }
 

@@ -29,14 +29,14 @@ type recounted struct {
 }
 
 func (r *recount) senders() string {
-	new := map[readstate.MemberID]bool{}
+	fresh := map[readstate.MemberID]bool{}
 	for i, item := range r.items {
 		if item.live && i+1 > r.acknowledged && !r.inactive[item.sender] && !r.blocked[item.sender] {
-			new[item.sender] = true
+			fresh[item.sender] = true
 		}
 	}
 	var out []string
-	for s := range new {
+	for s := range fresh {
 		out = append(out, string(s))
 	}
 	slices.Sort(out)

@@ -42,8 +42,6 @@ func TestAChangeOfNodesMovesLittle(t *testing.T) {
 }
 
 // Nodes whose lease has ended, and those that may not own a workspace, are not chosen.
-//
-// covers: RT-010
 func TestOnlyThoseWhoMayAreChosen(t *testing.T) {
 	nodes := living("a", "b", "c")
 	nodes[0].Left = 0

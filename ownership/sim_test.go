@@ -213,7 +213,7 @@ func (c *cluster) heal() {
 // no commit of an earlier term comes after one of a later, and once all is calm every workspace is
 // owned by the node that is chosen for it. Seeds replay.
 //
-// covers: RT-007 RT-010 RT-013
+// covers: RT-007 RT-013
 func TestSeededClusters(t *testing.T) {
 	seeds := 30
 	if n, err := strconv.Atoi(os.Getenv("TIDEMARK_SEEDS")); err == nil {

@@ -31,7 +31,7 @@ const (
 type demoCommand struct {
 	logFlags
 	settingFlags
-	Story  string        `arg:"" optional:"" default:"" enum:"inbox," help:"inbox: play the story of the newly-unread badge, and end."`
+	Story  string        `arg:"" optional:"" default:"" enum:"inbox," help:"${about_demo_story}"`
 	Listen string        `default:"127.0.0.1:8480" help:"Where the page is, as HOST:PORT."`
 	Every  time.Duration `default:"4s" help:"How often somebody writes; 0 for silence."`
 	Open   bool          `help:"Open the first link in the browser."`

@@ -31,7 +31,7 @@ type serveCommand struct {
 	CORSOrigin   []string      `name:"cors-origin" placeholder:"ORIGIN" help:"${about_cors_origin}"`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
-	Substrate    string        `placeholder:"redis://HOST:PORT" help:"Redis or Valkey for prepared summaries of inboxes."`
+	Substrate    string        `placeholder:"redis://HOST:PORT" help:"${about_substrate}"`
 	DrainTimeout time.Duration `default:"10s" help:"How long open requests and streams may take to end."`
 }
 

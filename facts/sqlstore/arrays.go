@@ -4,7 +4,7 @@ package sqlstore
 // that rows are found by, and those that an update writes.
 var byteColumns = map[string]bool{
 	"id": true, "op_id": true, "local_id": true, "name": true, "named": true, "payload": true,
-	"owner": true, "error": true, "node": true,
+	"owner": true, "error": true, "node": true, "text": true,
 }
 
 // columns turns the n keys at the beginning of args into one array for each of their columns. A key

@@ -6,8 +6,8 @@
 //	newly_unread:{N}        sorted set: a sender, with their greatest position as the score
 //	newly_unread:{N}:state  hash: through, retractions, epoch, senders
 //
-// N is the number of the recipient. Senders are numbers, too: a name that changes changes nothing
-// here. Scores are positions, never times, and the count is that of scores above a bound, never of
+// N is the number of the recipient. Senders are numbers, too: another name of theirs changes
+// nothing here. Scores are positions, never times, and the count is that of scores above a bound, never of
 // members. What is acknowledged is the store's: it is the bound, and nothing is removed for it.
 //
 // # Invariants

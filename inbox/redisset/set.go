@@ -113,7 +113,7 @@ else
   local s = redis.call('HMGET', KEYS[2], 'epoch', 'through', 'retractions', 'senders')
   if s[1] ~= epoch or s[3] ~= retractions or tonumber(s[2]) < tonumber(from)
     or tonumber(s[4]) ~= redis.call('ZCARD', KEYS[1]) then return 0 end
-  if tonumber(s[2]) > tonumber(through) then through = s[2] end
+  if tonumber(s[2]) > tonumber(through) then through = s[2] end -- another batch was faster
 end
 for i = 7, #ARGV, 2 do redis.call('ZADD', KEYS[1], 'GT', ARGV[i + 1], ARGV[i]) end
 redis.call('HSET', KEYS[2], 'epoch', epoch, 'through', through, 'retractions', retractions,

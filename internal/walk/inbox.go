@@ -279,7 +279,8 @@ func (p *walker) malformed() {
 	}{
 		{"ambiguous length", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", false},
 		{"short body", head + "Content-Length: 90\r\n\r\n{", true},
-		{"unpaired surrogate", head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(surrogate), surrogate), false},
+		{"unpaired surrogate", head + fmt.Sprintf(
+			"Content-Length: %d\r\n\r\n%s", len(surrogate), surrogate), false},
 	} {
 		status, err := p.raw(p.ctx, c.text, c.half)
 		if err != nil || status != http.StatusBadRequest {
