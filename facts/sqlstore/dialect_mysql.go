@@ -44,7 +44,8 @@ func mysqlKeys(n int, columns []string) string {
 	width := len(columns)
 	var b strings.Builder
 	b.WriteString("(SELECT " + keyColumns(width, "? AS k%[1]d"))
-	b.WriteString(strings.Repeat(" UNION ALL SELECT "+strings.TrimSuffix(strings.Repeat("?, ", width), ", "), n-1))
+	row := strings.TrimSuffix(strings.Repeat("?, ", width), ", ")
+	b.WriteString(strings.Repeat(" UNION ALL SELECT "+row, n-1))
 	b.WriteString(")")
 	return b.String()
 }

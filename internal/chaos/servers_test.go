@@ -7,7 +7,7 @@ import (
 )
 
 // serverKills are those of a plain run on each kind of server.
-const serverKills = 4
+const serverKills = 3
 
 // What holds in a file holds on a server, which goes on while its processes are killed.
 //

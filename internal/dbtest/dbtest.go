@@ -70,7 +70,7 @@ func (d Database) Clear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close() //nolint:errcheck // the error shows below
+	defer rows.Close()
 	var tables []string
 	for rows.Next() {
 		var name string
@@ -88,7 +88,7 @@ func (d Database) Clear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // it is committed by then
+	defer tx.Rollback()
 	for _, name := range tables {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+name); err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func cutMySQL(t *testing.T, admin *sql.DB, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer rows.Close() //nolint:errcheck // the error shows below
+		defer rows.Close()
 		var ids []int64
 		for rows.Next() {
 			var id int64
