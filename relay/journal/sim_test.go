@@ -26,7 +26,7 @@ func simulations(t *testing.T) uint64 {
 	case os.Getenv("TIDEMARK_SOAK") != "":
 		n = 5000
 	case raceDetector:
-		n = 3
+		n = 1
 	}
 	if text := os.Getenv("TIDEMARK_SEEDS"); text != "" {
 		percent, err := strconv.Atoi(text)
