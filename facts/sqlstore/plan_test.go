@@ -52,18 +52,18 @@ var (
 	wholeScope = []*statement{
 		blockTables[0].counts, blockTables[1].counts, selectLatest, selectWatchers,
 	}
-	// All workspaces.
+	// All workspaces, and all nodes.
 	wholeTable = []*statement{
-		selectWorkspaces, selectExpiring, raiseTerms, selectFreshSpaces, surveyFresh,
+		selectWorkspaces, selectExpiring, raiseTerms, selectFreshSpaces, surveyFresh, selectOwned, selectNodes,
 	}
 	framing = []*statement{beginTx, beginView, commitTx, rollbackTx}
 	// What may be scanned: the keys themselves, results of a few rows, and the workspaces.
 	scanned = regexp.MustCompile(`^SCAN (\(subquery-\d+\)|\d+-ROW VALUES CLAUSE|\d+ CONSTANT ROWS?|` +
 		`CONSTANT ROW|k|p|h|f)$`)
-	scannedWorkspaces = regexp.MustCompile(`^SCAN (w|w USING COVERING INDEX \w+|workspaces)$`)
+	scannedWorkspaces = regexp.MustCompile(`^SCAN (w|w USING COVERING INDEX \w+|workspaces|n USING INDEX \w+)$`)
 	// A search names at least a scope, a member or another whole key.
 	searched = regexp.MustCompile(`^SEARCH \w+ (EXISTS )?USING .*\((scope|member|rowid|workspace|author|actor|op_actor|` +
-		`parent|owner|sender|id|created_at|erased|recipient|webhook|slow|due_at|settled_at|died_at|<expr>)[=<>]`)
+		`parent|owner|sender|node|id|created_at|erased|recipient|webhook|slow|due_at|settled_at|died_at|<expr>)[=<>]`)
 	sorts = "USE TEMP B-TREE FOR "
 )
 

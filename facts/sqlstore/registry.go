@@ -24,8 +24,8 @@ var (
   WHERE n.node = k.k1 {lock n}`)
 	selectClaimed = query("load owners", 1,
 		`SELECT o.workspace, o.node FROM {keys} k CROSS JOIN workspace_owners o WHERE o.workspace = k.k1`)
-	selectWorkspacesOf = query("load workspaces by key", 1,
-		`SELECT `+workspaceColumns+` FROM {keys} k CROSS JOIN workspaces w WHERE w.workspace = k.k1`)
+	selectWorkspaceByKey = query("load workspace by key", 0,
+		`SELECT `+workspaceColumns+` FROM workspaces w WHERE w.workspace = ?`)
 
 	insertNodes = insert("insert nodes", insertion{
 		table: "nodes", columns: list("node address epoch lease_until may_own"), keys: 1, ignore: true,
@@ -250,14 +250,16 @@ func (r registry) Claim(
 		if err != nil {
 			return err
 		}
-		keys := make([]facts.WorkspaceKey, len(taken))
-		for i, c := range taken {
-			keys[i] = c.Key
+		for _, c := range taken {
+			err := t.each(ctx, selectWorkspaceByKey, 0, []any{number(c.Key)}, func(row *record) error {
+				rows = append(rows, readWorkspace(row))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
 		}
-		return eachKey(ctx, t.session, selectWorkspacesOf, keys, bindNumber, func(row *record) error {
-			rows = append(rows, readWorkspace(row))
-			return nil
-		})
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -13,7 +13,8 @@ CREATE TABLE IF NOT EXISTS nodes (
 
 CREATE TABLE IF NOT EXISTS workspace_owners (
   workspace BIGINT PRIMARY KEY,
-  node      VARBINARY(512) NOT NULL
+  node      VARBINARY(512) NOT NULL,
+  KEY workspace_owners_by_node (node)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET binary;
 
 -- +goose Down

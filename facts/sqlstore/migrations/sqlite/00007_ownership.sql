@@ -15,6 +15,7 @@ CREATE TABLE workspace_owners (
   workspace INTEGER PRIMARY KEY,
   node      BLOB NOT NULL
 );
+CREATE INDEX workspace_owners_by_node ON workspace_owners (node);
 
 -- +goose Down
 
