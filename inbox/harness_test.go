@@ -42,7 +42,8 @@ func (c *clock) move(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 // world is a store with its lane, as a server has them, with the accounts Ada, Bo, Cy and Dee.
 type world struct {
 	t     testing.TB
-	path  string
+	path  string // of the file, and
+	facts string // the database by its name
 	store *sqlstore.Store
 	lane  *facts.Lane
 	clock *clock
@@ -56,6 +57,10 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, path: filepath.Join(t.TempDir(), "facts.db"), clock: &clock{}}
+	w.facts = "sqlite:" + w.path
+	if db, ok := serverOf(t); ok {
+		w.facts = db.Facts
+	}
 	w.clock.ms.Store(1_700_000_000_000)
 	w.open()
 	t.Cleanup(w.close)
@@ -79,7 +84,7 @@ func (w *world) open() {
 	w.t.Helper()
 	ctx := context.Background()
 	var err error
-	w.store, err = sqlstore.OpenSQLite(ctx, w.path, sqlstore.Options{
+	w.store, err = sqlstore.Open(ctx, w.facts, sqlstore.Options{
 		Unsafe: true, OnStatement: func(_ context.Context, query string) {
 			if w.count != nil {
 				w.count(query)
@@ -299,7 +304,7 @@ func (w *world) wantBadge(b *Inbox, want string) {
 // maxima writes down the projection of Ada's inbox.
 func (w *world) maxima() string {
 	w.t.Helper()
-	rows := w.query(`SELECT CAST(m.id AS TEXT), x.position FROM inbox_sender_maxima x
+	rows := w.query(`SELECT m.id, x.position FROM inbox_sender_maxima x
   JOIN members m ON m.member = x.sender WHERE x.member = ? ORDER BY m.id`, int64(w.key("Ada")))
 	var out []string
 	for _, r := range rows {

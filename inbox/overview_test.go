@@ -38,7 +38,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("what was said: %+v", i)
 	}
 	w.wantBadge(b, before)
-	rows := w.query(`SELECT CAST(id AS TEXT), member, boundary FROM inbox_snapshots`)
+	rows := w.query(`SELECT id, member, boundary FROM inbox_snapshots`)
 	if len(rows) != 1 || rows[0][0] != o.Snapshot || rows[0][1] != int64(w.key("Ada")) || rows[0][2] != int64(4) {
 		t.Errorf("stored is %v", rows)
 	}
