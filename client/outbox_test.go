@@ -434,10 +434,17 @@ func TestClosingWaitsForTheDisk(t *testing.T) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- d.Close() }()
+	w.await("the beginning of the end", func() bool {
+		window, err := d.OpenWindow("s")
+		if err == nil {
+			window.Close()
+		}
+		return errors.Is(err, client.ErrClosed)
+	})
 	select {
 	case <-closed:
 		t.Error("closed during a write")
-	case <-w.moves:
+	default:
 	}
 	close(proceed)
 	if err := <-marked; err != nil {
