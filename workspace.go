@@ -162,12 +162,17 @@ func (w *Workspace) readState(
 	case err == nil:
 		out.Known, out.Row, out.LSN = true, row, row.LSN
 		out.Head, out.Stored = row.Ranks.Head, row.Row
-	case errors.Is(err, unread.ErrNotServable), errors.Is(err, unread.ErrNoRow), w.engine.Serves(w.id) != nil:
-		// The fact is durable; its value is withheld until it can be shown.
-	default:
+	case !w.withheld(err):
 		return ReadState{}, fmt.Errorf("read state of %q in %q: %w", m, s, err)
 	}
 	return out, nil
+}
+
+// withheld reports an error that says no more than that a value cannot be shown now, also because
+// this process does not answer for the workspace any more.
+func (w *Workspace) withheld(err error) bool {
+	return errors.Is(err, unread.ErrNotServable) || errors.Is(err, unread.ErrNoRow) ||
+		w.engine.Serves(w.id) != nil
 }
 
 // Row returns one scope as a member sees it.

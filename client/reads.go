@@ -17,9 +17,10 @@ func (c *Client) MarkRead(seen Session) (op string, err error) {
 	}, seen.seen.Base)
 }
 
-// MarkUnread marks a session as unread. It returns what MarkRead does, and is refused with readsync.ErrStale when the state that was
-// seen did not come about, and lost (EventLost) when another device's mark or read came first. The
-// mark of a session that was seen marked is no operation: the id is then empty.
+// MarkUnread marks a session as unread. It returns what MarkRead does, and is refused with
+// readsync.ErrStale when the state that was seen did not come about, and lost (EventLost) when
+// another device's mark or read came first. The mark of a session that was seen marked is no
+// operation: the id is then empty.
 func (c *Client) MarkUnread(seen Session) (op string, err error) {
 	if seen.ManualUnread && seen.seen.Session != "" {
 		return "", nil

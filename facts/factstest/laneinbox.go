@@ -38,7 +38,7 @@ func (r *rig) inboxOf(t *testing.T, m readstate.MemberID) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer view.Close()
+	defer func() { _ = view.Close() }() // read only: nothing to lose
 	infos, err := view.MembersByID(ctx, r.key, []readstate.MemberID{m})
 	if err != nil || len(infos) != 1 {
 		t.Fatalf("member %s: %v, %v", m, infos, err)
@@ -544,7 +544,7 @@ func testInboxErased(t *testing.T, r *rig, _ *faulty) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer view.Close()
+	defer func() { _ = view.Close() }() // read only: nothing to lose
 	rows, err := view.Inboxes(ctx, []readstate.MemberKey{key})
 	if err != nil || len(rows) != 0 {
 		t.Errorf("%+v, %v", rows, err)
@@ -563,7 +563,7 @@ func (r *rig) memberKey(t *testing.T, m readstate.MemberID) readstate.MemberKey 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer view.Close()
+	defer func() { _ = view.Close() }() // read only: nothing to lose
 	info, ok, err := view.Member(t.Context(), r.key, m)
 	if err != nil || !ok {
 		t.Fatalf("member %s: %v", m, err)
