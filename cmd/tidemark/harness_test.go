@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,13 +25,19 @@ const asProgram = "TIDEMARK_TEST_AS_PROGRAM"
 // fileSize, when set, bounds the size of files that the program may write, where a system can.
 const fileSize = "TIDEMARK_TEST_FILE_SIZE"
 
+// kept are the variables that tests go by, not the program.
+var kept = []string{
+	"TIDEMARK_TRACE", "TIDEMARK_SOAK", "TIDEMARK_TEST_POSTGRES", "TIDEMARK_TEST_MYSQL",
+	"TIDEMARK_TEST_REDIS",
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		limitFiles()
 		main()
 	}
 	for _, name := range os.Environ() {
-		if name, _, _ = strings.Cut(name, "="); strings.HasPrefix(name, "TIDEMARK_") && name != "TIDEMARK_TRACE" {
+		if name, _, _ = strings.Cut(name, "="); strings.HasPrefix(name, "TIDEMARK_") && !slices.Contains(kept, name) {
 			os.Unsetenv(name) // of whoever runs the tests
 		}
 	}

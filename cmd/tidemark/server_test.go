@@ -45,7 +45,7 @@ func TestFactsOnServers(t *testing.T) {
 // serveOnServer serves twice: what was acknowledged the first time is there the second time.
 func serveOnServer(t *testing.T, where, secret string) {
 	t.Helper()
-	admin := sign(t, secret, "--role", "admin", "--ws", "*")
+	admin := sign(t, secret, "--role", "admin", "--ws", "*", "--sub", "root")
 	const path = "/api/v1/workspaces/w"
 	s := serve(t, where, "--jwt-secret-file", secret)
 	if status, text := ask(t, http.MethodPut, s.url+path, admin, `{"name":"W"}`); status != http.StatusOK {
@@ -55,7 +55,8 @@ func serveOnServer(t *testing.T, where, secret string) {
 		t.Errorf("ended with %d", code)
 	}
 	s = serve(t, where, "--jwt-secret-file", secret)
-	if status, text := ask(t, http.MethodGet, s.url+path, admin, ""); status != http.StatusOK {
+	status, text := ask(t, http.MethodGet, s.url+"/api/v1/workspaces", admin, "")
+	if status != http.StatusOK || !strings.Contains(text, `"id":"w"`) {
 		t.Errorf("%d %s", status, text)
 	}
 	if code := s.end(t); code != exitDone {
