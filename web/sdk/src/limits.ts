@@ -4,6 +4,10 @@
 export const maxOperations = 10_000;
 /** The age at which an operation is given up, ms: a day before the server forgets its receipts. */
 export const giveUpAfter = 29 * 24 * 3600 * 1000;
+/** How far ahead an operation may lie that was not made by a wrong clock, ms. */
+export const clockSlack = 3_600_000;
+/** A time that every clock has passed which was ever set, ms since 1970. */
+export const clockFloor = 1_735_689_600_000;
 /** Operations that are gone and are remembered: what was made meanwhile builds on a few of them. */
 export const maxRemembered = 256;
 /** Losses that are kept for those who look. */

@@ -40,11 +40,15 @@ export const conflictCode = "version_conflict";
 
 const final = [400, 403, 404, 405, 409, 413, 415];
 
-/** Reads an answer. Only the server's own refusals are final: a page of a proxy is not. */
+/**
+ * Reads an answer. Only the server's own refusals are final, or say something of the token: a page
+ * of a proxy does not.
+ */
 export function verdictOf(a: Answer): Verdict {
   if (a.status === 200 && a.state) return "accepted";
+  if (!a.code) return "postponed";
   if (a.status === 401) return "credentials";
-  return a.code && final.includes(a.status) ? "rejected" : "postponed";
+  return final.includes(a.status) ? "rejected" : "postponed";
 }
 
 /** Whether the operation may have been carried out though the answer decides nothing. */

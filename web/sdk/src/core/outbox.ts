@@ -12,7 +12,7 @@ import {
   verdictOf,
 } from "./operation.js";
 import type { Revision, State, Version } from "./state.js";
-import { giveUpAfter, maxOperations, maxRemembered } from "../limits.js";
+import { clockFloor, clockSlack, giveUpAfter, maxOperations, maxRemembered } from "../limits.js";
 
 /** What may be shown of a scope: what the server said, with the operations on top. */
 export interface View extends State {
@@ -200,9 +200,16 @@ export class Outbox {
     return op.attempts === 1 && !isUncertain(a) ? writing({ ...op, attempts: 0 }) : noChange;
   }
 
-  /** Plans to give up what is too old at a time in milliseconds since 1970. */
+  /**
+   * Plans to give up what is too old at a time in milliseconds since 1970. Of an operation from the
+   * future, or from before the clock was ever set, the age counts from now on.
+   */
   expire(now: number): Change {
-    return this.#drop("too_old", (op) => now - op.createdAt >= giveUpAfter);
+    const misdated = (op: Operation): boolean =>
+      op.createdAt - now >= clockSlack || (op.createdAt < clockFloor && now >= clockFloor);
+    const old = (op: Operation): boolean => !misdated(op) && now - op.createdAt >= giveUpAfter;
+    const rest = this.#ops.map((op) => (misdated(op) ? { ...op, createdAt: now } : op));
+    return this.#drop("too_old", old, rest);
   }
 
   /** Plans to drop what was meant for a scope that is no more. */
@@ -210,13 +217,13 @@ export class Outbox {
     return this.#drop("superseded", (op) => op.scope === scope);
   }
 
-  #drop(reason: Reason, which: (op: Operation) => boolean): Change {
-    const rest = new Outbox(this.#ops);
+  #drop(reason: Reason, which: (op: Operation) => boolean, ops = this.#ops): Change {
+    const rest = new Outbox(ops);
     const remove: string[] = [];
     const lost: Loss[] = [];
     for (const was of this.#ops) {
       const op = rest.#find(was.id); // or it went with one that it builds on
-      if (!op || !which(op)) continue;
+      if (!op || !which(was)) continue;
       const step = rest.#without(op);
       rest.apply(step);
       remove.push(...step.remove);

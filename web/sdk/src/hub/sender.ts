@@ -90,8 +90,10 @@ export class Sender {
       const now = this.#clock.now();
       if (this.#all.until <= now) {
         try {
-          const due = this.#keeper.outbox.expire(now).remove.length > 0;
-          if (due) await this.#keeper.commit((outbox) => outbox.expire(now));
+          const due = this.#keeper.outbox.expire(now);
+          if (due.remove.length + due.put.length > 0) {
+            await this.#keeper.commit((outbox) => outbox.expire(now));
+          }
           this.#fill();
         } catch (error) {
           this.#failed(asRequestError(error)); // the disk takes nothing

@@ -32,8 +32,13 @@ export class RequestError extends Error {
 
   /** Another token is needed. */
   get credentials(): boolean {
-    return this.status === 401;
+    return this.status === 401 && this.code !== "";
   }
+}
+
+/** A machine on the way that wants a sign-in has no code, and says nothing of the token. */
+function refusesToken({ status, body }: Reply): boolean {
+  return status === 401 && !!(body as { code?: string } | undefined)?.code;
 }
 
 /** An answer with its body as JSON, undefined where it is something else. */
@@ -90,7 +95,7 @@ export class Transport {
     const token = await this.#getToken();
     if (token && token === this.#known) return token;
     if (!token || token === this.#refused) {
-      throw new RequestError("another token is needed", 401);
+      throw new RequestError("another token is needed", 401, "unauthenticated");
     }
     const reply = await this.#exchange(token, "GET", "/api/whoami");
     if (reply.status !== 200) throw this.#refusal(token, "/api/whoami", reply);
@@ -116,7 +121,7 @@ export class Transport {
   async request(method: string, path: string, body?: unknown): Promise<Reply> {
     const token = await this.authorize();
     const reply = await this.#exchange(token, method, path, body);
-    if (reply.status === 401) this.#refuse(token);
+    if (refusesToken(reply)) this.#refuse(token);
     return reply;
   }
 
@@ -148,7 +153,7 @@ export class Transport {
   }
 
   #refusal(token: string, path: string, reply: Reply): RequestError {
-    if (reply.status === 401 && token) this.#refuse(token);
+    if (token && refusesToken(reply)) this.#refuse(token);
     const { code, detail } = (reply.body ?? {}) as { code?: string; detail?: string };
     const text = `${path}: ${reply.status} ${code ?? ""} ${detail ?? ""}`.trim();
     return new RequestError(text, reply.status, code ?? "", false, reply.wait);
