@@ -109,7 +109,7 @@ func TestInboxIsItsMembers(t *testing.T) {
 
 // What is refused changes nothing at all, whatever it is refused for.
 //
-// covers: IN-026 IN-048 IN-095 IN-096 IN-121 IN-125 IN-172
+// covers: IN-026 IN-048 IN-095 IN-096 IN-121 IN-123 IN-125 IN-172
 func TestInboxRefusalsChangeNothing(t *testing.T) {
 	h, path := inboxWorld(t)
 	a, b := h.member("A"), h.member("B")
@@ -128,6 +128,8 @@ func TestInboxRefusalsChangeNothing(t *testing.T) {
 			{httpapi.CodeInvalidRequest, "/messages", b, `{"opId": "x", "text": "\ud800"}`},
 			{httpapi.CodeInvalidRequest, "/messages", b, "{\"opId\": \"x\", \"text\": \"\xff\"}"},
 			{httpapi.CodeInvalidRequest, "/messages", b, `{"opId": "x", "text": "x"`},
+			{httpapi.CodeInvalidRequest, "/messages", b, // beyond the bound
+				`{"opId": "x", "text": "` + strings.Repeat("x", httpapi.MaxBody) + `"}`},
 			{httpapi.CodeInvalidRequest, "/messages", a, object{"opId": "x", "text": "to myself"}},
 			{httpapi.CodeInvalidRequest, "/acks", a, `{"opId": "\ud800", "snapshotId": "x"}`},
 			{httpapi.CodeInvalidRequest, "/acks", a, object{"snapshotId": snapshot}},

@@ -277,6 +277,8 @@ func (p *walker) malformed() {
 		name, text string
 		half       bool
 	}{
+		{"empty transfer encoding", head + "Transfer-Encoding: \r\nContent-Length: 2\r\n\r\n{}", false},
+		{"huge numeric length", head + "Content-Length: 999999999999999999\r\n\r\n", false},
 		{"ambiguous length", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", false},
 		{"short body", head + "Content-Length: 90\r\n\r\n{", true},
 		{"unpaired surrogate", head + fmt.Sprintf(
@@ -286,7 +288,7 @@ func (p *walker) malformed() {
 		if err != nil || status != http.StatusBadRequest {
 			p.fail("%s: %d, %w", c.name, status, err)
 		}
-		p.say("      %-20s %d", c.name, status)
+		p.say("      %-23s %d", c.name, status)
 	}
 	p.badge(4, 4, 4)
 }

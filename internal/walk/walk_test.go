@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The whole walk-through, on a loopback port and a private database, step by step.
 //
 // covers: IN-025 IN-093 IN-094 IN-097 IN-098 IN-099 IN-100 IN-101 IN-102 IN-103 IN-104
-// covers: IN-105 IN-106 IN-107 IN-108 IN-110 IN-111 IN-112 IN-113 IN-146 IN-161
+// covers: IN-105 IN-106 IN-107 IN-108 IN-109 IN-110 IN-111 IN-112 IN-113 IN-115 IN-146 IN-161
 func TestInboxWalkThrough(t *testing.T) {
 	var out bytes.Buffer
 	if err := Inbox(t.Context(), &out); err != nil {
@@ -26,7 +26,8 @@ func TestInboxWalkThrough(t *testing.T) {
 		`{"accepted_through":3,"acknowledged_through":0,"count":2,"projected_through":0,"senders":["Bo","Cy"],"tail_rows":3}`,
 		`{"accepted_through":4,"acknowledged_through":3,"count":1,"projected_through":0,"senders":["Dee"],"tail_rows":4}`,
 		`{"accepted_through":4,"acknowledged_through":3,"count":1,"projected_through":4,"senders":["Dee"],"tail_rows":0}`,
-		"read positions [0, 0, 0]", "15. The source is made unavailable", "a set that is cleared counts 0",
+		"empty transfer encoding 400", "huge numeric length     400", "ambiguous length        400",
+		"short body              400", "unpaired surrogate      400", "read positions [0, 0, 0]", "15. The source is made unavailable", "a set that is cleared counts 0",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %s\n%s", want, text)

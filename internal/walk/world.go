@@ -95,7 +95,8 @@ func (w *world) start(ctx context.Context) (err error) {
 	w.addr, w.base = l.Addr().String(), "http://"+l.Addr().String()
 	w.http = &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 	w.ended = make(chan error, 1)
-	go func() { w.ended <- w.http.Serve(l) }()
+	framed := server.Listener(l)
+	go func() { w.ended <- w.http.Serve(framed) }()
 	return nil
 }
 
