@@ -36,9 +36,11 @@ deps: ## Install what the tests need and this machine lacks
 test: deps ## Install what is missing, vet, run every test with the race detector, beside private servers
 	$(GO) vet ./...
 	$(GO) run ./scripts/services run -- env -u TIDEMARK_TRACE $(GO) test -race -timeout $(TIMEOUT) ./...
+	$(GO) run ./scripts/services --only postgres,mysql run -- $(GO) test -run '^TestServerLane$$' ./facts # all
 	$(GO) test -run 'Share|Increments' ./internal/bench/... # says nothing under the race detector
 	$(GO) test -run '^TestSimulatedDevices$$' ./client # more runs than there is time for with it
 	$(GO) test -run '^(TestArrivalRaceHistories|TestRandomHistories)$$' ./inbox # likewise
+	$(GO) test ./relay/... # likewise, and a client that races with itself
 	$(MAKE) web
 	@if [ -n "$${TIDEMARK_TRACE:-}" ]; then $(MAKE) recorded; fi
 

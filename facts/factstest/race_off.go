@@ -1,0 +1,5 @@
+//go:build !race
+
+package factstest
+
+const raceDetector = false
