@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/pressly/goose/v3"
@@ -65,4 +66,46 @@ const (
 func tuples(n, width int) string {
 	one := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
 	return strings.TrimSuffix(strings.Repeat(one+",", n), ",")
+}
+
+// onConflict is an insertion for databases that name the key of the row that is there.
+func onConflict(verb string, in insertion, n int) string {
+	text := verb + " INTO " + in.table + " (" + strings.Join(in.columns, ", ") + ") VALUES " +
+		tuples(n, len(in.columns))
+	if in.ignore {
+		text += " ON CONFLICT DO NOTHING"
+	}
+	if len(in.update) == 0 {
+		return text
+	}
+	sets := make([]string, len(in.update))
+	for i, c := range in.update {
+		sets[i] = c + " = excluded." + c
+	}
+	return text + " ON CONFLICT (" + strings.Join(in.columns[:in.keys], ", ") + ") DO UPDATE SET " +
+		strings.Join(sets, ", ")
+}
+
+// updateFrom is an update for databases that join the table with the keys.
+func updateFrom(verb string, ch change, keys string) string {
+	return verb + " " + ch.table + " AS t SET " + assignments(ch, "") + " FROM " + keys +
+		" AS k WHERE " + matches(ch.columns[:ch.keys])
+}
+
+// assignments sets the columns behind the keys, each with a prefix, to those of k.
+func assignments(ch change, prefix string) string {
+	sets := make([]string, 0, len(ch.columns)-ch.keys)
+	for i, c := range ch.columns[ch.keys:] {
+		sets = append(sets, fmt.Sprintf("%s%s = k.k%d", prefix, c, ch.keys+i+1))
+	}
+	return strings.Join(sets, ", ")
+}
+
+// matches compares columns of t with those of k.
+func matches(columns []string) string {
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		all[i] = fmt.Sprintf("t.%s = k.k%d", c, i+1)
+	}
+	return strings.Join(all, " AND ")
 }

@@ -81,16 +81,8 @@ func mysqlInsert(in insertion, n int) string {
 }
 
 func mysqlUpdate(ch change, n int) string {
-	var b strings.Builder
-	b.WriteString("UPDATE " + mysqlKeys(n, ch.columns) + " AS k CROSS JOIN " + ch.table + " AS t ON " +
-		matches(ch.columns[:ch.keys]) + " SET ")
-	for i, c := range ch.columns[ch.keys:] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "t.%s = k.k%d", c, ch.keys+i+1)
-	}
-	return b.String()
+	return "UPDATE " + mysqlKeys(n, ch.columns) + " AS k CROSS JOIN " + ch.table + " AS t ON " +
+		matches(ch.columns[:ch.keys]) + " SET " + assignments(ch, "t.")
 }
 
 func mysqlRemove(table string, columns []string, n int) string {

@@ -100,50 +100,15 @@ func keyNames(width int) string {
 	return strings.Join(names, ", ")
 }
 
-func postgresInsert(in insertion, n int) string {
-	var b strings.Builder
-	b.WriteString("INSERT INTO " + in.table + " (" + strings.Join(in.columns, ", ") + ") VALUES ")
-	b.WriteString(tuples(n, len(in.columns)))
-	if in.ignore {
-		b.WriteString(" ON CONFLICT DO NOTHING")
-	}
-	if len(in.update) == 0 {
-		return b.String()
-	}
-	b.WriteString(" ON CONFLICT (" + strings.Join(in.columns[:in.keys], ", ") + ") DO UPDATE SET ")
-	for i, c := range in.update {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(c + " = excluded." + c)
-	}
-	return b.String()
-}
+func postgresInsert(in insertion, n int) string { return onConflict("INSERT", in, n) }
 
 func postgresUpdate(ch change, _ int) string {
-	var b strings.Builder
-	b.WriteString("UPDATE " + ch.table + " AS t SET ")
-	for i, c := range ch.columns[ch.keys:] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s = k.k%d", c, ch.keys+i+1)
-	}
-	return b.String() + " FROM " + postgresKeys(0, ch.columns) + " AS k WHERE " + matches(ch.columns[:ch.keys])
+	return updateFrom("UPDATE", ch, postgresKeys(0, ch.columns))
 }
 
 func postgresRemove(table string, columns []string, _ int) string {
 	return "DELETE FROM " + table + " AS t USING " + postgresKeys(0, columns) + " AS k WHERE " +
 		matches(columns)
-}
-
-// matches compares columns of t with those of k.
-func matches(columns []string) string {
-	all := make([]string, len(columns))
-	for i, c := range columns {
-		all[i] = fmt.Sprintf("t.%s = k.k%d", c, i+1)
-	}
-	return strings.Join(all, " AND ")
 }
 
 // Codes of PostgreSQL's errors, appendix A of its manual.

@@ -52,43 +52,10 @@ func keyColumns(width int, format string) string {
 
 // sqliteInsert lets a violated constraint roll the whole transaction back: nothing goes on after
 // one anyway, and it spares the copy of every page that taking back one statement would need.
-func sqliteInsert(in insertion, n int) string {
-	var b strings.Builder
-	b.WriteString("INSERT OR ROLLBACK INTO " + in.table + " (" + strings.Join(in.columns, ", ") + ") VALUES ")
-	b.WriteString(tuples(n, len(in.columns)))
-	if in.ignore {
-		b.WriteString(" ON CONFLICT DO NOTHING")
-	}
-	if len(in.update) == 0 {
-		return b.String()
-	}
-	b.WriteString(" ON CONFLICT (" + strings.Join(in.columns[:in.keys], ", ") + ") DO UPDATE SET ")
-	for i, c := range in.update {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(c + " = excluded." + c)
-	}
-	return b.String()
-}
+func sqliteInsert(in insertion, n int) string { return onConflict("INSERT OR ROLLBACK", in, n) }
 
 func sqliteUpdate(ch change, n int) string {
-	var b strings.Builder
-	b.WriteString("UPDATE OR ROLLBACK " + ch.table + " AS t SET ")
-	for i, c := range ch.columns[ch.keys:] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s = k.k%d", c, ch.keys+i+1)
-	}
-	b.WriteString(" FROM " + sqliteKeys(n, ch.columns) + " AS k WHERE ")
-	for i, c := range ch.columns[:ch.keys] {
-		if i > 0 {
-			b.WriteString(" AND ")
-		}
-		fmt.Fprintf(&b, "t.%s = k.k%d", c, i+1)
-	}
-	return b.String()
+	return updateFrom("UPDATE OR ROLLBACK", ch, sqliteKeys(n, ch.columns))
 }
 
 func sqliteRemove(table string, columns []string, n int) string {

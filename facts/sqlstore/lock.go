@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-im/tidemark/facts"
+	"github.com/tidemark-im/tidemark/internal/filelock"
 )
 
 const (
@@ -34,7 +35,7 @@ func takeLock(path string) (*lock, error) {
 		if err != nil {
 			return nil, err
 		}
-		held, err := lockFile(l.file)
+		held, err := filelock.Try(l.file)
 		if err == nil && held && l.inPlace(path) {
 			l.sign()
 			return l, nil

@@ -34,7 +34,7 @@ var places = []place{
 		std: []string{"cmp", "errors", "fmt", "math", "slices", "sort", "strconv", "strings"},
 	},
 	{pattern: "facts", may: []string{"readstate"}},
-	{pattern: "facts/sqlstore", may: []string{"facts", "readstate"}},
+	{pattern: "facts/sqlstore", may: []string{"facts", "readstate", "internal/filelock"}},
 	{pattern: "facts/factstest", may: []string{"facts", "readstate", "internal/model"}},
 	{pattern: "unread", may: []string{"facts", "readstate", "internal/slab"}},
 	// Snapshot rows know nothing of the runtime, so that their stores do not either.
@@ -53,7 +53,7 @@ var places = []place{
 	{pattern: "httpapi/...", may: slices.Concat(core, []string{
 		"live/...", "inbox/...", "outbox/...", "ownership/...", "web/...", "unread/intake",
 	})},
-	{pattern: "relay/...", may: []string{"readstate"}},
+	{pattern: "relay/...", may: []string{"readstate", "internal/filelock"}},
 	// What a client decides is decided without a disk, a network or a clock.
 	{
 		pattern: "client/readsync", may: []string{"readstate"}, pure: true,
@@ -70,6 +70,7 @@ var places = []place{
 	{pattern: "internal/model", pure: true},
 	{pattern: "internal/tidy/..."},
 	{pattern: "internal/slab"},
+	{pattern: "internal/filelock"},
 	{pattern: "internal/settings", may: slices.Concat(published, []string{"unread/..."})},
 	{pattern: "internal/bench/...", may: slices.Concat(published, []string{
 		"facts/...", "unread/snapshot/sqlsnap", "internal/...",

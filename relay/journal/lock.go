@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/tidemark-im/tidemark/internal/filelock"
 )
 
 // ErrBusy says that another process publishes for the same partition and did not end in time.
@@ -30,7 +32,7 @@ func takeLock(ctx context.Context, path string) (release func() error, err error
 		return nil, fmt.Errorf("publisher lock: %w", err)
 	}
 	for {
-		held, err := lockFile(f)
+		held, err := filelock.Try(f)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("publisher lock: %w", err), f.Close())
 		}

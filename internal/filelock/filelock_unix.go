@@ -1,6 +1,6 @@
 //go:build unix
 
-package journal
+package filelock
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile reports whether it got the lock. It does not wait.
-func lockFile(f *os.File) (held bool, err error) {
+// Try locks an open file and reports whether it got the lock. It does not wait.
+func Try(f *os.File) (held bool, err error) {
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EINTR) {
