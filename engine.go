@@ -182,6 +182,7 @@ func (e *Engine) apply(c facts.Commit) {
 func (e *Engine) dropped(w readstate.WorkspaceID, lsn readstate.LSN) {
 	e.runtime.Drop(w)
 	e.runtime.Open(w, lsn)
+	e.adopted(w)
 }
 
 // sweep removes expired messages, and receipts beyond their horizon.

@@ -18,46 +18,64 @@ type Shared struct {
 	Serving func() bool
 }
 
-// owned are the workspaces of an engine whose store is shared.
+// owned are the workspaces of an engine whose store is shared, as of their adoption. They come and go
+// by what the lane tells, in its order.
 type owned struct {
-	mu   sync.RWMutex
-	rows map[readstate.WorkspaceID]facts.WorkspaceRow // as of their adoption
+	mu     sync.RWMutex
+	coming map[readstate.WorkspaceID]facts.WorkspaceRow
+	here   map[readstate.WorkspaceID]facts.WorkspaceRow
 }
 
-func (o *owned) put(row facts.WorkspaceRow) {
+// expect notes a workspace that the lane is about to adopt.
+func (o *owned) expect(row facts.WorkspaceRow) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.rows == nil {
-		o.rows = map[readstate.WorkspaceID]facts.WorkspaceRow{}
+	if o.coming == nil {
+		o.coming = map[readstate.WorkspaceID]facts.WorkspaceRow{}
+		o.here = map[readstate.WorkspaceID]facts.WorkspaceRow{}
 	}
-	o.rows[row.ID] = row
+	o.coming[row.ID] = row
 }
 
-func (o *owned) take(id readstate.WorkspaceID) (facts.WorkspaceRow, bool) {
+// arrive has a workspace that was expected served.
+func (o *owned) arrive(id readstate.WorkspaceID) (row facts.WorkspaceRow, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	row, ok := o.rows[id]
-	delete(o.rows, id)
+	if row, ok = o.coming[id]; ok {
+		delete(o.coming, id)
+		o.here[id] = row
+	}
+	return row, ok
+}
+
+func (o *owned) take(id readstate.WorkspaceID) (row facts.WorkspaceRow, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	row, ok = o.here[id]
+	delete(o.here, id)
 	return row, ok
 }
 
 func (o *owned) has(id readstate.WorkspaceID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	_, ok := o.rows[id]
+	_, ok := o.here[id]
 	return ok
 }
 
 // Adopt begins to serve a workspace whose term the caller has just raised in the shared store.
 func (e *Engine) Adopt(ctx context.Context, row facts.WorkspaceRow) error {
-	if err := e.lane.Adopt(ctx, row); err != nil {
-		return err
+	e.owned.expect(row)
+	return e.lane.Adopt(ctx, row)
+}
+
+// adopted is called when memory of a workspace was opened.
+func (e *Engine) adopted(id readstate.WorkspaceID) {
+	if row, ok := e.owned.arrive(id); ok {
+		e.effects.mu.Lock()
+		e.effects.own(row.Key, row.Term)
+		e.effects.mu.Unlock()
 	}
-	e.effects.mu.Lock()
-	e.effects.own(row.Key, row.Term)
-	e.effects.mu.Unlock()
-	e.owned.put(row) // last: now everything is there
-	return nil
 }
 
 // Release ends the ownership of a workspace. When it returns, nothing of it is answered or written any

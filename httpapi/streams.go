@@ -43,7 +43,9 @@ type runner func(s *live.Stream, w http.ResponseWriter, r *http.Request, ended f
 
 // socket serves a stream as a WebSocket.
 func socket(s *live.Stream, w http.ResponseWriter, r *http.Request, ended func(error)) {
-	ended(s.Socket(w, r))
+	var err error
+	defer func() { ended(err) }() // also of one that panics
+	err = s.Socket(w, r)
 }
 
 // stream opens a stream and serves it. Once it has begun, its end is no answer any more.

@@ -70,27 +70,13 @@ func (b *Inbox) upkeep(ctx context.Context) error {
 	if min(l.KeepItems, l.KeepSnapshots, l.KeepReceipts) >= KeepForever {
 		return nil
 	}
-	var after readstate.MemberKey
 	spaces := map[facts.WorkspaceKey]bool{}
-	for {
-		rows, err := b.Store.InboxesAfter(ctx, after, page)
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			after = r.Member
-			w := facts.WorkspaceKey(r.Member >> 32)
-			if _, owned := b.Terms(w); !owned {
-				continue
-			}
-			spaces[w] = true
-			if err := b.trimInbox(ctx, w, r.Member); err != nil {
-				return err
-			}
-		}
-		if len(rows) < page {
-			break
-		}
+	err := b.each(ctx, func(w facts.WorkspaceKey, r facts.InboxLag) error {
+		spaces[w] = true
+		return b.trimInbox(ctx, w, r.Member)
+	})
+	if err != nil {
+		return err
 	}
 	for w := range spaces {
 		if err := b.forget(ctx, w); err != nil {

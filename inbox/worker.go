@@ -143,6 +143,18 @@ const page = 1000
 
 // rescan finds the inboxes that are behind.
 func (b *Inbox) rescan(ctx context.Context) error {
+	return b.each(ctx, func(_ facts.WorkspaceKey, r facts.InboxLag) error {
+		if r.Behind > 0 {
+			b.pending.add(r.Member)
+		}
+		return nil
+	})
+}
+
+// each visits the inboxes of the workspaces that this process owns, a page at a time.
+func (b *Inbox) each(
+	ctx context.Context, visit func(facts.WorkspaceKey, facts.InboxLag) error,
+) error {
 	var after readstate.MemberKey
 	for {
 		rows, err := b.Store.InboxesAfter(ctx, after, page)
@@ -151,8 +163,12 @@ func (b *Inbox) rescan(ctx context.Context) error {
 		}
 		for _, r := range rows {
 			after = r.Member
-			if _, owned := b.Terms(facts.WorkspaceKey(r.Member >> 32)); owned && r.Behind > 0 {
-				b.pending.add(r.Member)
+			w := facts.WorkspaceKey(r.Member >> 32)
+			if _, owned := b.Terms(w); !owned {
+				continue
+			}
+			if err := visit(w, r); err != nil {
+				return err
 			}
 		}
 		if len(rows) < page {

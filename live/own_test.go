@@ -59,3 +59,23 @@ func TestAStreamOutlivesItsRequest(t *testing.T) {
 	}
 	drain(t, hub)
 }
+
+// A stream that breaks where the server still has the request is released as well.
+func TestAStreamThatBreaksIsReleased(t *testing.T) {
+	b := newBench(t)
+	clock := &fuse{}
+	hub := NewHub(Options{Clock: clock, Heartbeat: 10 * time.Millisecond})
+	server, ended := b.events(hub, func(w http.ResponseWriter) http.ResponseWriter {
+		return &kept{w.(http.Flusher), w}
+	})
+	resp, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	clock.burnt.Store(true)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "panic: the fuse is burnt\n") {
+		t.Errorf("ended with %v", err)
+	}
+	drain(t, hub)
+}

@@ -34,7 +34,7 @@ func (s *Stream) SSE(w http.ResponseWriter, r *http.Request, ended func(error)) 
 	to := &eventWriter{
 		rest: &answer{w, http.NewResponseController(w)}, timeout: s.hub.opts.WriteTimeout,
 	}
-	err := s.serve(r.Context(), to, nil)
+	err := s.guard(func() error { return s.serve(r.Context(), to, nil) })
 	_ = to.rest.rc.SetWriteDeadline(time.Time{}) // what the server writes after this is its own
 	s.end(err, r.Context().Err() != nil, ended)
 }
@@ -70,13 +70,15 @@ func (s *Stream) ownSSE(conn net.Conn, header http.Header, minor int, ended func
 		cancel()
 	}()
 	to := &eventWriter{conn: conn, timeout: s.hub.opts.WriteTimeout}
-	err := to.begin(header, minor)
-	if err == nil {
-		err = s.begin(ctx, to)
-	}
-	if err == nil {
-		err = s.guard(func() error { return s.turn(ctx, nil) })
-	}
+	err := s.guard(func() error {
+		if err := to.begin(header, minor); err != nil {
+			return err
+		}
+		if err := s.begin(ctx, to); err != nil {
+			return err
+		}
+		return s.turn(ctx, nil)
+	})
 	go func() {
 		if err == nil {
 			err = s.guard(func() error { return s.attend(ctx, nil) })
@@ -90,7 +92,8 @@ func (s *Stream) ownSSE(conn net.Conn, header http.Header, minor int, ended func
 	}()
 }
 
-// guard makes an error of a panic, since nobody else would keep it from ending the process.
+// guard makes an error of a panic: nobody else would keep it from ending the process, or release the
+// stream.
 func (s *Stream) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -234,6 +234,7 @@ func TestClientsThatDoNotReadAreLeft(t *testing.T) {
 	if err := <-ended; !errors.Is(err, errSlow) {
 		t.Errorf("ended with %v", err)
 	}
+	drain(t, hub) // a stream is left after its end was told
 	if s := hub.Stats(); s.Slow != 1 || s.Streams != 0 {
 		t.Errorf("stats are %+v", s)
 	}

@@ -87,6 +87,7 @@ type client struct {
 
 	done  []*act // newest answered acts with an operation id
 	fault error
+	cuts  bool // a read may lose its connection to the database half way
 }
 
 // placeOf is a member in a scope.
@@ -170,6 +171,9 @@ func (c *client) remember(a *act) {
 
 // learn keeps what an answer says, and refuses answers that the load cannot deserve.
 func (c *client) learn(a *act) {
+	if c.cuts && a.Method == http.MethodGet && a.Status == http.StatusServiceUnavailable {
+		return // it says that it does not know, and has changed nothing
+	}
 	if !slices.Contains([]int{200, 201, 404, 409}, a.Status) {
 		c.fault = fmt.Errorf("%s: the load deserves no such answer", a)
 		return
