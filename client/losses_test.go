@@ -139,3 +139,28 @@ func TestFileOfBeforeLosses(t *testing.T) {
 	d.drained()
 	d.shows("s", 2, 2, false, 0)
 }
+
+// Files of other programs beside the outbox, of times that somebody read at and of marks, are nothing
+// that this client looks at.
+//
+// covers: SE-114
+func TestFilesOfOlderClientsAreIgnored(t *testing.T) {
+	w := newWorld(t)
+	w.session("s", 2)
+	path := filepath.Join(t.TempDir(), "client.db")
+	for name, text := range map[string]string{
+		"last-read.json":     `{"s":"2030-01-01T00:00:00Z"}`,
+		"manual-unread.json": `["s"]`,
+		"client.db.json":     `{"s":{"readRevision":9,"manualUnread":true,"version":9}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := w.open(func(dev *deviceOptions) { dev.path = path }).ready(1)
+	d.shows("s", 2, 0, false, 0)
+	d.drained()
+	if said := w.said("s"); said != "2 0 false 0" {
+		t.Errorf("the server has %s", said)
+	}
+}
