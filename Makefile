@@ -63,8 +63,9 @@ web-hub:
 	TIDEMARK_BINARY=$(CURDIR)/bin/tidemark npm --prefix web run test:hub:built -w sdk
 
 .PHONY: recorded
-recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, without the race detector
-	$(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos ./cmd/tidemark
+recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, on each database, without the race detector
+	$(GO) run ./scripts/services --only postgres,mysql run -- \
+	  $(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos ./cmd/tidemark
 
 .PHONY: race
 race: ## Run the tests of PKG= that match RUN= with the race detector, uncached

@@ -25,6 +25,7 @@ type dumbWorkspace struct {
 	blocks   map[string]map[string]bool
 	scopes   map[string]*dumbScope
 	receipts map[string]receipt
+	inboxes  map[string]*dumbInbox
 }
 
 type receipt struct {
@@ -70,7 +71,7 @@ func newDumbWorkspace() *dumbWorkspace {
 	return &dumbWorkspace{members: map[string]bool{}, badges: map[string]string{},
 		private: map[string]bool{},
 		blocks:  map[string]map[string]bool{}, scopes: map[string]*dumbScope{},
-		receipts: map[string]receipt{}}
+		receipts: map[string]receipt{}, inboxes: map[string]*dumbInbox{}}
 }
 
 // bump records a change and wakes the streams. The caller holds the lock.

@@ -84,6 +84,9 @@ func (d *dumb) routes() http.Handler {
 	on("GET /{ws}/unread/totals", (*dumbCall).totals)
 	on("GET /{ws}/scopes/{s}/unread/first", (*dumbCall).first)
 	on("GET /{ws}/scopes/{s}/unread/explain", (*dumbCall).explain)
+	on("GET /{ws}/members/{m}/inbox/badge", (*dumbCall).inboxBadge)
+	on("POST /{ws}/members/{m}/inbox:open", (*dumbCall).openInbox)
+	on("POST /{ws}/members/{m}/inbox/acks", (*dumbCall).ackInbox)
 	mux.HandleFunc("GET /api/v1/workspaces/{ws}/events", d.stream)
 	return mux
 }
@@ -336,6 +339,7 @@ func (c *dumbCall) append(in dumbPostIn) map[string]any {
 		answer["contentRevision"] = p.revision
 	}
 	s.posts = append(s.posts, p)
+	c.arrive(s, p)
 	if in.Broadcast {
 		up := *p
 		channel := c.w.scopes[s.parent]
@@ -393,6 +397,7 @@ func (c *dumbCall) edit() any {
 			c.scope().revisions = before
 		}
 		p.mentions, p.everyone = *in.Mentions, *in.MentionsEveryone
+		c.arrive(c.scope(), p)
 	}
 	return map[string]any{}
 }
@@ -517,6 +522,9 @@ func (c *dumbCall) readAll() any {
 		item.Type = "read"
 		status, _ := c.apply(item)
 		results = append(results, map[string]any{"scope": item.Scope, "status": status})
+	}
+	if in := c.inbox(c.member); c.fault == "reading all acknowledges the inbox" {
+		in.acknowledged = uint64(len(in.posts))
 	}
 	c.status = http.StatusOK
 	return map[string]any{"results": results}
