@@ -34,7 +34,7 @@ func TestServerThatComesLater(t *testing.T) {
 			}
 			w.want("[Bo]")
 			w.work()
-			time.Sleep(20 * time.Millisecond) // for a while nobody asks after a failure
+			w.later += time.Second // after a failure nobody asks for a while
 		}
 		s.stop()
 		w.want("[Bo]")

@@ -102,6 +102,7 @@ type world struct {
 	with  *inbox.Inbox
 	plain *inbox.Inbox
 	ops   int
+	later time.Duration // by how much the inbox with the summary is ahead of the clock
 }
 
 func newWorld(t *testing.T, summary inbox.Summary) *world {
@@ -125,7 +126,10 @@ func newWorld(t *testing.T, summary inbox.Summary) *world {
 	_, err = w.lane.PutWorkspace(ctx, facts.PutWorkspace{ID: "w"})
 	w.ok(err)
 	one := func(facts.WorkspaceKey) (uint64, bool) { return 1, true }
-	w.with, err = inbox.New(inbox.Options{Store: w.store, Terms: one, Summary: summary})
+	w.with, err = inbox.New(inbox.Options{
+		Store: w.store, Terms: one, Summary: summary,
+		Now: func() time.Time { return time.Now().Add(w.later) },
+	})
 	w.ok(err)
 	w.plain, err = inbox.New(inbox.Options{Store: w.store, Terms: one})
 	w.ok(err)

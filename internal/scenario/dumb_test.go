@@ -108,6 +108,24 @@ func (s *dumbScope) join(w *dumbWorkspace, member string) *dumbRow {
 	return r
 }
 
+// draw makes a member of the channel follow a thread, unless they said that they do not.
+func (s *dumbScope) draw(w *dumbWorkspace, name string) {
+	up := w.scopes[s.parent].rows[name]
+	if up == nil || !up.joined || s.rows[name] != nil && s.rows[name].unfollowed {
+		return
+	}
+	s.join(w, name)
+}
+
+func (s *dumbScope) find(id string) *dumbPost {
+	for _, p := range s.posts {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
 // effective is the revision below and at which nothing counts.
 func (r *dumbRow) effective() uint64 {
 	e := r.read

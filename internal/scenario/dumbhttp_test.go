@@ -355,24 +355,6 @@ func (c *dumbCall) append(in dumbPostIn) map[string]any {
 	return answer
 }
 
-// draw makes a member of the channel follow a thread, unless they said that they do not.
-func (s *dumbScope) draw(w *dumbWorkspace, name string) {
-	up := w.scopes[s.parent].rows[name]
-	if up == nil || !up.joined || s.rows[name] != nil && s.rows[name].unfollowed {
-		return
-	}
-	s.join(w, name)
-}
-
-func (s *dumbScope) find(id string) *dumbPost {
-	for _, p := range s.posts {
-		if p.id == id {
-			return p
-		}
-	}
-	return nil
-}
-
 func (c *dumbCall) edit() any {
 	p := c.scope().find(c.path("id"))
 	if c.req.Method == http.MethodDelete {

@@ -18,7 +18,10 @@ beforeAll(async () => {
   const binary = process.env["TIDEMARK_BINARY"];
   demo = binary
     ? spawn(binary, args, { stdio: ["ignore", "pipe", "ignore"] })
-    : spawn("go", ["run", "./cmd/tidemark", ...args], { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+    : spawn("go", ["run", "./cmd/tidemark", ...args], {
+        cwd: root,
+        stdio: ["ignore", "pipe", "ignore"],
+      });
   for await (const line of createInterface({ input: demo.stdout! })) {
     if (line.includes("token=")) links.push(line.trim());
     if (links.length === 3) break;
@@ -41,7 +44,10 @@ async function open(link: number): Promise<Page> {
 const count = (page: Page) => page.locator("#bell-count");
 
 async function shows(page: Page, n: number): Promise<void> {
-  await page.waitForFunction((want) => document.querySelector("#bell-count")!.textContent === want, `${n}`);
+  await page.waitForFunction(
+    (want) => document.querySelector("#bell-count")!.textContent === want,
+    `${n}`,
+  );
 }
 
 /** Posts as Ben to Ada. */
@@ -59,7 +65,9 @@ async function write(text: string): Promise<void> {
 describe.skipIf(!existsSync(executablePath) && !process.env["CI"])("the bell of the demo", () => {
   it("acknowledges what its overview showed, by keyboard alone, and nothing else", async () => {
     const [laptop, phone] = [await open(0), await open(1)];
-    await laptop.waitForFunction(() => Number(document.querySelector("#bell-count")!.textContent) > 0);
+    await laptop.waitForFunction(
+      () => Number(document.querySelector("#bell-count")!.textContent) > 0,
+    );
     await shows(phone, Number(await count(laptop).textContent()));
     const unread = await laptop.locator("#sum-messages").textContent();
 
@@ -73,7 +81,8 @@ describe.skipIf(!existsSync(executablePath) && !process.env["CI"])("the bell of 
     await write("while the overview is open");
     await shows(laptop, 1);
     await shows(phone, 1);
-    expect(await laptop.getByRole("button", { name: "1 person has something new for you" }).count()).toBe(1);
+    const name = "1 person has something new for you";
+    expect(await laptop.getByRole("button", { name }).count()).toBe(1);
     await laptop.keyboard.press("Escape");
     await overview.waitFor({ state: "hidden" });
     expect(await laptop.evaluate(() => document.activeElement!.id)).toBe("bell");
