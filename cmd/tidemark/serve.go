@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/inbox"
@@ -25,9 +24,9 @@ type serveCommand struct {
 	logFlags
 	settingFlags
 	effectFlags
-	Listen       string        `default:"127.0.0.1:8480" help:"Where clients connect, as HOST:PORT."`
-	AdminListen  string        `default:"127.0.0.1:8481" help:"${about_admin_listen}"`
-	Profile      string        `default:"all" enum:"all" help:"Which workspaces this process owns: ${enum}."`
+	Listen      string `default:"127.0.0.1:8480" help:"Where clients connect, as HOST:PORT."`
+	AdminListen string `default:"127.0.0.1:8481" help:"${about_admin_listen}"`
+	clusterFlags
 	CORSOrigin   []string      `name:"cors-origin" placeholder:"ORIGIN" help:"${about_cors_origin}"`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
@@ -58,6 +57,9 @@ func (c *serveCommand) Validate() error {
 			return err
 		}
 	}
+	if err := c.clusterFlags.check(c.inFile(), c.Listen); err != nil {
+		return err
+	}
 	return checkRange("drain-timeout", c.DrainTimeout, 0, time.Hour)
 }
 
@@ -73,9 +75,14 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer listeners.close()
-	engine, err := tidemark.Open(ctx, tidemark.Options{
-		Facts: c.Facts, Log: log, Now: m.Now, Runtime: c.values.Runtime, Lane: c.values.Lane,
-	})
+	if c.Profile == profileCentral {
+		return c.runCentral(ctx, m, auth, listeners, log)
+	}
+	shared, err := c.share(ctx, listeners.url(), log)
+	if err != nil {
+		return err
+	}
+	engine, err := c.open(ctx, m, shared, log)
 	if err != nil {
 		return err
 	}
@@ -100,7 +107,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Engine: engine, Cluster: shared.cluster(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
@@ -111,7 +118,9 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	log.Info("serving", "url", listeners.url(), "docs", listeners.url()+docsPath,
 		"admin", listeners.adminURL(), "facts", sqlstore.Shown(c.Facts))
 	c.tell(log)
-	return listeners.serve(ctx, server, c.values.HTTP, c.DrainTimeout, log)
+	return shared.serve(ctx, engine, c.DrainTimeout, func(ctx context.Context) error {
+		return listeners.serve(ctx, server, c.values.HTTP, c.DrainTimeout, log)
+	})
 }
 
 const docsPath = "/docs"
