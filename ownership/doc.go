@@ -51,6 +51,9 @@
 //     commits are refused by the term where somebody claimed, and by the deadline where nobody did.
 //   - The store is out of reach: nobody can claim either. Everything is served until the deadline,
 //     then withheld. When the store is back, owners renew and go on with what they had.
+//   - It is paused, or its way to the store breaks, with a transaction open: what that has locked cannot
+//     be claimed before the store ends it, which it is asked to do after half a lease. No answer of the
+//     registry is waited for longer than a quarter of a lease, so that nobody else's renewals wait.
 //   - Clocks run at different speeds: the margin covers one part in ten of the lease.
 //   - Two processes are started under one name: the later one expels the earlier one.
 //

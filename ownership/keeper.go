@@ -168,6 +168,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
+// patienceParts: the part of a lease that one answer of the registry may take. Another process may have
+// stopped with a lock in its hand: what waits for it must not keep the lease from being renewed.
+const patienceParts = 4
+
+func (k *Keeper) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, k.opts.TTL/patienceParts)
+}
+
 func (k *Keeper) draining() bool {
 	select {
 	case <-k.drain:
@@ -196,7 +204,9 @@ func (k *Keeper) turn(ctx context.Context) error {
 	if err := k.keepLease(ctx); err != nil {
 		return err
 	}
-	s, err := k.opts.Registry.Survey(ctx)
+	look, cancel := k.patience(ctx)
+	s, err := k.opts.Registry.Survey(look)
+	cancel()
 	if err != nil {
 		return fmt.Errorf("survey: %w", err)
 	}
@@ -224,6 +234,8 @@ func (k *Keeper) turn(ctx context.Context) error {
 // keepLease enrolls at first, and renews from then on. The time is that of sending: the store begins
 // to count when the renewal arrives.
 func (k *Keeper) keepLease(ctx context.Context) error {
+	ctx, cancel := k.patience(ctx)
+	defer cancel()
 	sent := k.opts.Clock.Now()
 	switch {
 	case k.seat.Epoch == 0:
@@ -263,6 +275,8 @@ func (k *Keeper) release(ctx context.Context, rows []facts.OwnedRow) error {
 	}
 	// If the answer is lost they are found to be owned by this node and held by nobody: either
 	// another one claims them, or this one does again.
+	ctx, cancel := k.patience(ctx)
+	defer cancel()
 	if err := k.opts.Registry.Release(ctx, k.seat, claims); err != nil {
 		return k.refused("release", err)
 	}
@@ -270,7 +284,9 @@ func (k *Keeper) release(ctx context.Context, rows []facts.OwnedRow) error {
 }
 
 func (k *Keeper) claim(ctx context.Context, claims []facts.Claim) error {
-	rows, err := k.opts.Registry.Claim(ctx, k.seat, claims)
+	asking, cancel := k.patience(ctx)
+	rows, err := k.opts.Registry.Claim(asking, k.seat, claims)
+	cancel()
 	if err != nil {
 		return k.refused("claim", err)
 	}

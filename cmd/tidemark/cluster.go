@@ -123,7 +123,7 @@ func (c *serveCommand) share(
 	if c.Profile != profileWorkspace {
 		return nil, nil
 	}
-	store, err := sqlstore.Open(ctx, c.Facts, sqlstore.Options{Shared: true})
+	store, err := sqlstore.Open(ctx, c.Facts, sqlstore.Options{Shared: true, Idle: c.Lease / 2})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", sqlstore.Shown(c.Facts), err)
 	}
@@ -227,7 +227,7 @@ func (s *sharing) serve(
 func (c *serveCommand) runCentral(
 	ctx context.Context, m *Main, auth httpapi.Authenticator, listeners *listeners, log *slog.Logger,
 ) (err error) {
-	store, err := sqlstore.Open(ctx, c.Facts, sqlstore.Options{Shared: true})
+	store, err := sqlstore.Open(ctx, c.Facts, sqlstore.Options{Shared: true, Idle: c.Lease / 2})
 	if err != nil {
 		return fmt.Errorf("open %s: %w", sqlstore.Shown(c.Facts), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/url"
 	"strings"
+	"time"
 
 	driversql "github.com/go-sql-driver/mysql"
 
@@ -61,6 +62,9 @@ func parseMySQL(name string, o Options) (*server, error) {
 	}, nil
 }
 
+// keptIdle is for how long a session that nobody uses stays.
+const keptIdle = 2_147_483 * time.Second
+
 // silent drops what the driver would print.
 type silent struct{}
 
@@ -80,6 +84,10 @@ func (m *mysqlDatabase) setup(ctx context.Context, c fullConn, r role) error {
 	if m.o.BusyTimeout > 0 {
 		wait = m.o.BusyTimeout
 	}
+	idle := keptIdle
+	if m.o.Idle > 0 && r == roleWriting { // it ends sessions without a transaction, too, which are replaced
+		idle, wait = m.o.Idle, min(wait, m.o.Idle)
+	}
 	seconds := int(math.Ceil(wait.Seconds()))
 	level := "READ COMMITTED"
 	if r == roleReading {
@@ -87,7 +95,8 @@ func (m *mysqlDatabase) setup(ctx context.Context, c fullConn, r role) error {
 	}
 	for _, text := range [...]string{
 		fmt.Sprintf(`SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',
-  SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = %d, SESSION wait_timeout = 2147483`, seconds),
+  SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = %d, SESSION wait_timeout = %d`, seconds,
+			int(math.Ceil(idle.Seconds()))),
 		"SET SESSION TRANSACTION ISOLATION LEVEL " + level,
 	} {
 		if err := run(ctx, c, text); err != nil {

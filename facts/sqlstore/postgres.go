@@ -82,6 +82,10 @@ SET default_transaction_read_only = off;`,
 	if r != roleKeeping {
 		text += postgresPlans
 	}
+	if p.o.Idle > 0 && r == roleWriting {
+		text += fmt.Sprintf("SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;",
+			p.o.Idle.Milliseconds(), min(p.o.Idle, p.wait()).Milliseconds())
+	}
 	if p.o.Unsafe {
 		text += "SET synchronous_commit = off;"
 	} else {

@@ -30,6 +30,11 @@ type Options struct {
 	// Shared opens a database on a server without owning it: whoever does so owns its workspaces by
 	// other means. A file has one owner in any case.
 	Shared bool
+	// Idle is how long a writing transaction of a shared store may keep others waiting, for its next
+	// statement or with its locks: a process that was stopped, or whose way to the server broke, has its
+	// transaction ended by the server, so that another one can have its workspaces. Servers that count in
+	// seconds take the next whole one. Zero is no limit.
+	Idle time.Duration
 }
 
 // Store implements facts.Store on a database of database/sql.

@@ -50,6 +50,7 @@ type cluster struct {
 	admin  string
 	nodes  []*node
 	counts map[trouble]int
+	order  []int // troubles of the next rounds
 }
 
 type node struct {
@@ -195,7 +196,11 @@ func (c *cluster) begin() {
 // round has something go wrong under load, mends it, and judges what is there.
 func (c *cluster) round(rng *rand.Rand) trouble {
 	c.t.Helper()
-	what := clusterTroubles[rng.IntN(len(clusterTroubles))]
+	if len(c.order) == 0 { // every trouble has its turn
+		c.order = rng.Perm(len(clusterTroubles))
+	}
+	what := clusterTroubles[c.order[0]]
+	c.order = c.order[1:]
 	c.counts[what]++
 	w := pick(rng, c.worlds).name
 	n, term := c.owner(w)

@@ -163,6 +163,7 @@ func (w *watcher) hear(event, id string, data []byte) error {
 		}
 		b.HasUnread, b.Badge = d.HasUnread, d.Badge
 		w.boards[d.Member] = b
+	case "inbox": // a hint of a server that has inboxes
 	default:
 		return errors.New("unknown event " + event)
 	}

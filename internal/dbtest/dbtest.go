@@ -21,7 +21,7 @@ import (
 type Kind struct {
 	Name     string
 	variable string
-	make     func(t *testing.T, server, name string) Database
+	make     func(t testing.TB, server, name string) Database
 }
 
 // Kinds are the servers that facts can be kept on.
@@ -45,7 +45,7 @@ type Database struct {
 }
 
 // New makes an empty database that the test drops. It skips the test where there is no server.
-func (k Kind) New(t *testing.T) Database {
+func (k Kind) New(t testing.TB) Database {
 	t.Helper()
 	server := os.Getenv(k.variable)
 	if server == "" && os.Getenv("CI") == "true" {
@@ -100,7 +100,7 @@ func (d Database) Clear(t *testing.T) {
 }
 
 // postgres makes a schema within the server's database.
-func postgres(t *testing.T, server, name string) Database {
+func postgres(t testing.TB, server, name string) Database {
 	t.Helper()
 	u, err := url.Parse(server)
 	if err != nil {
@@ -120,7 +120,7 @@ func postgres(t *testing.T, server, name string) Database {
 	run(t, db, "CREATE SCHEMA "+name)
 	atEnd(t, db, "DROP SCHEMA "+name+" CASCADE")
 	return Database{
-		Facts: u.String(), DB: db, Open: open,
+		Facts: u.String(), DB: db, Open: func(t *testing.T) *sql.DB { return open(t) },
 		Cut: func(t *testing.T) {
 			t.Helper()
 			run(t, db, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "+
@@ -131,7 +131,7 @@ func postgres(t *testing.T, server, name string) Database {
 }
 
 // mySQL makes a database. The server is named as its driver does.
-func mySQL(t *testing.T, server, name string) Database {
+func mySQL(t testing.TB, server, name string) Database {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(server)
 	if err != nil {
@@ -147,7 +147,7 @@ func mySQL(t *testing.T, server, name string) Database {
 		Scheme: "mysql", User: url.UserPassword(cfg.User, cfg.Passwd), Host: cfg.Addr, Path: name,
 	}
 	return Database{
-		Facts: u.String(), DB: own, Open: open,
+		Facts: u.String(), DB: own, Open: func(t *testing.T) *sql.DB { return open(t) },
 		Cut: func(t *testing.T) {
 			t.Helper()
 			cutMySQL(t, admin, name)
@@ -189,8 +189,8 @@ func cutMySQL(t *testing.T, admin *sql.DB, name string) {
 	}
 }
 
-func opener(driver, dsn string) func(t *testing.T) *sql.DB {
-	return func(t *testing.T) *sql.DB {
+func opener(driver, dsn string) func(t testing.TB) *sql.DB {
+	return func(t testing.TB) *sql.DB {
 		t.Helper()
 		db, err := sql.Open(driver, dsn)
 		if err != nil {
@@ -202,7 +202,7 @@ func opener(driver, dsn string) func(t *testing.T) *sql.DB {
 }
 
 // kept is closed with the test.
-func kept(t *testing.T, open func(t *testing.T) *sql.DB) *sql.DB {
+func kept(t testing.TB, open func(t testing.TB) *sql.DB) *sql.DB {
 	t.Helper()
 	db := open(t)
 	if err := db.PingContext(t.Context()); err != nil {
@@ -216,7 +216,7 @@ func kept(t *testing.T, open func(t *testing.T) *sql.DB) *sql.DB {
 	return db
 }
 
-func run(t *testing.T, db *sql.DB, text string) {
+func run(t testing.TB, db *sql.DB, text string) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), text); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func run(t *testing.T, db *sql.DB, text string) {
 }
 
 // atEnd runs a statement when the test is over, and its context with it.
-func atEnd(t *testing.T, db *sql.DB, text string) {
+func atEnd(t testing.TB, db *sql.DB, text string) {
 	t.Helper()
 	t.Cleanup(func() {
 		if _, err := db.ExecContext(context.Background(), text); err != nil {
