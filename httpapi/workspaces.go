@@ -2,12 +2,23 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 
 	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/readstate"
+	"github.com/tidemark-im/tidemark/unread"
 )
+
+// Dots are red dots of workspaces that other processes serve.
+type Dots interface {
+	// Dots says whether something is unread for a member, of the workspaces of which that is known. It
+	// waits for a moment at most, and fails by knowing nothing.
+	Dots(
+		ctx context.Context, m readstate.MemberID, of []readstate.WorkspaceID,
+	) map[readstate.WorkspaceID]bool
+}
 
 // Workspace is a workspace with the member's dot.
 type Workspace struct {
@@ -86,6 +97,7 @@ func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
 		rows = append(rows, row)
 	}
 	out := Workspaces{Workspaces: make([]Workspace, len(rows))}
+	var elsewhere []int // rows of workspaces that another process serves
 	for i, row := range rows {
 		out.Workspaces[i] = Workspace{ID: string(row.ID), Name: row.Name}
 		if of == "" {
@@ -93,6 +105,27 @@ func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
 		}
 		dot, state := c.server.engine.Workspace(row.ID).HasUnread(of)
 		out.Workspaces[i].HasUnread, out.Workspaces[i].State = &dot, string(state)
+		if c.server.engine.Serves(row.ID) != nil {
+			elsewhere = append(elsewhere, i)
+		}
 	}
+	c.dotsFromElsewhere(out.Workspaces, elsewhere, of)
 	return out, nil
+}
+
+// dotsFromElsewhere puts in the dots that other processes have published. The others stay withheld.
+func (c *call) dotsFromElsewhere(list []Workspace, at []int, of readstate.MemberID) {
+	if c.server.dots == nil || len(at) == 0 {
+		return
+	}
+	spaces := make([]readstate.WorkspaceID, len(at))
+	for i, row := range at {
+		spaces[i] = readstate.WorkspaceID(list[row].ID)
+	}
+	known := c.server.dots.Dots(c.ctx(), of, spaces)
+	for i, row := range at {
+		if dot, ok := known[spaces[i]]; ok {
+			list[row].HasUnread, list[row].State = &dot, string(unread.Ready)
+		}
+	}
 }

@@ -41,7 +41,8 @@ var helpTexts = kong.Vars{
 	"about_relay_key_file": "File with the relay's own secret key; a new one without it.",
 	"about_relay_member":   "Public key of somebody who may use the relay; may be given for each.",
 	"about_demo_story":     "inbox: play the story of the newly-unread badge, and end.",
-	"about_substrate":      "Redis or Valkey for prepared summaries of inboxes.",
+	"about_substrate": "Redis or Valkey for prepared summaries of inboxes, and for red dots that " +
+		"processes show of each other's workspaces.",
 	"about_wake_allow": "Networks that agents and webhooks may be in although they are not public, as " +
 		"10.0.0.0/8; \"private\" is all private and local ones.",
 	"about_ws": "Workspace; \"*\" is all of them, for an admin.",

@@ -99,8 +99,13 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	if err != nil {
 		return err
 	}
+	dots, err := startDots(ctx, c.Substrate, engine, metrics, log)
+	if err != nil {
+		return err
+	}
+	defer dots.stop()
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Engine: engine, Dots: dots.lists(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
