@@ -32,6 +32,7 @@ type serveCommand struct {
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
 	Substrate    string        `placeholder:"redis://HOST:PORT" help:"${about_substrate}"`
+	SubstrateIn  string        `name:"substrate-file" placeholder:"FILE" help:"${about_substrate_file}"`
 	DrainTimeout time.Duration `default:"10s" help:"How long open requests and streams may take to end."`
 }
 
@@ -47,6 +48,16 @@ func (c *serveCommand) Validate() error {
 	}
 	if err := checkAddress("listen", c.Listen); err != nil {
 		return err
+	}
+	if c.SubstrateIn != "" {
+		if c.Substrate != "" {
+			return errors.New("--substrate and --substrate-file are both set")
+		}
+		text, err := secretText("substrate-file", c.SubstrateIn)
+		if err != nil {
+			return err
+		}
+		c.Substrate, c.SubstrateIn = text, ""
 	}
 	if c.Substrate != "" {
 		if _, err := rueidis.ParseURL(c.Substrate); err != nil {
