@@ -42,7 +42,7 @@ var helpTexts = kong.Vars{
 		"Others are switched while it runs.",
 	"about_relay_key_file": "File with the relay's own secret key; a new one without it.",
 	"about_relay_member":   "Public key of somebody who may use the relay; may be given for each.",
-	"about_demo_story":     "inbox: play the story of the newly-unread badge, and end. cluster: three nodes that " +
+	"about_demo_story": "inbox: play the story of the newly-unread badge, and end. cluster: three nodes that " +
 		"one can kill, on a PostgreSQL of its own.",
 	"about_substrate": "Redis or Valkey for prepared summaries of inboxes, and for red dots that " +
 		"processes show of each other's workspaces.",
