@@ -26,6 +26,8 @@ var helpTexts = kong.Vars{
 		"the name ends in .gz.",
 	"about_facts": "Where the facts are kept: a file, or a database as postgres://USER:PASSWORD@HOST/DATABASE " +
 		"or mysql://…, which is for TiDB and MariaDB, too.",
+	"about_profile": "What this process owns: all of the database, which is its alone; workspace, what it leases " +
+		"of a database that others use, too; central, nothing: it sends clients to owners.",
 	"about_facts_file":     "File with what --facts would say, for a name with a password in it.",
 	"about_substrate_file": "File with what --substrate would say, for an address with a password in it.",
 	"about_facts_of_replay": "Where the facts are kept. Without it they are in a temporary database " +

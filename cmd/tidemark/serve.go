@@ -25,9 +25,9 @@ type serveCommand struct {
 	logFlags
 	settingFlags
 	effectFlags
+	nodeFlags
 	Listen       string        `default:"127.0.0.1:8480" help:"Where clients connect, as HOST:PORT."`
 	AdminListen  string        `default:"127.0.0.1:8481" help:"${about_admin_listen}"`
-	Profile      string        `default:"all" enum:"all" help:"Which workspaces this process owns: ${enum}."`
 	CORSOrigin   []string      `name:"cors-origin" placeholder:"ORIGIN" help:"${about_cors_origin}"`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
@@ -40,7 +40,8 @@ const noListener = "off"
 
 // Validate implements kong's check.
 func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.factsFlag.Validate(), c.effectFlags.Validate(), c.load()); err != nil {
+	if err := errors.Join(c.factsFlag.Validate(), c.effectFlags.Validate(),
+		c.nodeFlags.Validate(), c.load()); err != nil {
 		return err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
@@ -84,13 +85,14 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer listeners.close()
-	engine, err := tidemark.Open(ctx, tidemark.Options{
+	engine, node, ctx, err := c.open(ctx, tidemark.Options{
 		Facts: c.Facts, Log: log, Now: m.Now, Runtime: c.values.Runtime, Lane: c.values.Lane,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	defer func() { err = errors.Join(err, node.stop()) }()
 	effects, err := startEffects(ctx, engine, c.network, c.values.Outbox, m.Now, log)
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	log.Info("serving", "url", listeners.url(), "docs", listeners.url()+docsPath,
 		"admin", listeners.adminURL(), "facts", sqlstore.Shown(c.Facts))
 	c.tell(log)
-	return listeners.serve(ctx, server, c.values.HTTP, c.DrainTimeout, log)
+	return listeners.serve(ctx, server, node.routes(c.Profile, server, log), c.values.HTTP, c.DrainTimeout, log)
 }
 
 const docsPath = "/docs"

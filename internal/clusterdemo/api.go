@@ -90,7 +90,7 @@ func in(base, space, path string) string {
 }
 
 // seed makes a workspace with a channel of two members.
-func (a *api) seed(ctx context.Context, space string) error {
+func (a *api) seed(ctx context.Context, base, space string) error {
 	for _, step := range []struct {
 		path string
 		body any
@@ -100,7 +100,7 @@ func (a *api) seed(ctx context.Context, space string) error {
 		{"/scopes/" + room + "/members/" + reader + "?create=members", map[string]any{}},
 		{"/scopes/" + room + "/members/" + author + "?create=members", map[string]any{}},
 	} {
-		if err := a.call(ctx, http.MethodPut, in(a.central, space, step.path), step.body, nil); err != nil {
+		if err := a.call(ctx, http.MethodPut, in(base, space, step.path), step.body, nil); err != nil {
 			return err
 		}
 	}

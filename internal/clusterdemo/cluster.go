@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -81,20 +82,52 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.processes(ctx); err != nil {
 		return err
 	}
+	for i := range c.opts.Spaces {
+		c.spaces = append(c.spaces, &space{id: fmt.Sprintf("space-%d", i+1)})
+	}
+	if err := c.found(ctx); err != nil {
+		return err
+	}
 	for _, n := range append([]*Node{c.Central}, c.Nodes...) {
 		if err := n.Start(); err != nil {
 			return err
 		}
-		if n == c.Nodes[0] { // it makes the tables
-			if err := c.ready(ctx, n); err != nil {
-				return err
+	}
+	for _, s := range c.spaces {
+		if err := c.eventually(ctx, s.id+" finds no owner", func() error {
+			_, known, err := c.api.unread(ctx, c.Central.Address, s.id)
+			if err == nil && !known {
+				err = errUnknown
 			}
+			return err
+		}); err != nil {
+			return err
 		}
 	}
-	for i := range c.opts.Spaces {
-		c.spaces = append(c.spaces, &space{id: fmt.Sprintf("space-%d", i+1)})
+	return nil
+}
+
+// found makes the tables and the workspaces, with a process that has the database to itself.
+func (c *Cluster) found(ctx context.Context) error {
+	founder := &Node{
+		Name: "founder", Address: c.Central.Address, binary: c.opts.Binary, env: c.Central.env,
+		args: slices.DeleteFunc(slices.Clone(c.Central.args), func(arg string) bool {
+			return arg == "--profile" || arg == "central"
+		}),
 	}
-	return c.seed(ctx)
+	if err := founder.Start(); err != nil {
+		return err
+	}
+	defer founder.Stop()
+	if err := c.ready(ctx, founder); err != nil {
+		return err
+	}
+	for _, s := range c.spaces {
+		if err := c.api.seed(ctx, c.Central.Address, s.id); err != nil {
+			return fmt.Errorf("make %s: %w", s.id, err)
+		}
+	}
+	return nil
 }
 
 // processes says how each of them is called.
@@ -154,7 +187,7 @@ func freeAddress(ctx context.Context) (string, error) {
 func (c *Cluster) ready(ctx context.Context, n *Node) error {
 	return c.eventually(ctx, n.Name+" is not ready", func() error {
 		if n.Condition() != Running {
-			return errOver
+			return fmt.Errorf("%w: %s", errOver, n.Said())
 		}
 		return c.api.alive(ctx, n.Address)
 	})
@@ -162,6 +195,8 @@ func (c *Cluster) ready(ctx context.Context, n *Node) error {
 
 // startTimeout bounds each step of a start.
 const startTimeout = time.Minute
+
+var errUnknown = errors.New("nobody can say what is unread")
 
 var errOver = errors.New("the process has ended")
 

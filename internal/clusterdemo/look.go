@@ -18,17 +18,6 @@ type space struct {
 	most  atomic.Int64 // milliseconds that a message had to wait
 }
 
-// seed makes all workspaces.
-func (c *Cluster) seed(ctx context.Context) error {
-	for _, s := range c.spaces {
-		err := c.eventually(ctx, s.id+" cannot be made", func() error { return c.api.seed(ctx, s.id) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // write sends one message after the other, each until it is acknowledged.
 func (s *space) write(ctx context.Context, a *api, every time.Duration) {
 	tick := time.NewTicker(every)
