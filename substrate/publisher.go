@@ -158,7 +158,8 @@ func (p *Publisher) turn(ctx context.Context) {
 	for k := range heard {
 		p.want(ctx, k, now)
 	}
-	if anew || !now.Before(p.look) {
+	due := anew || !now.Before(p.look)
+	if due {
 		if err := p.survey(ctx, now, anew); err != nil && ctx.Err() == nil {
 			p.failed.Add(1)
 			p.opts.Log.Debug("what dots are wanted cannot be read", "error", err)
@@ -167,7 +168,9 @@ func (p *Publisher) turn(ctx context.Context) {
 	}
 	members := 0
 	for id, s := range p.spaces {
-		s.expire(now)
+		if due {
+			s.expire(now)
+		}
 		if len(s.wanted) == 0 || s.following.Lost() {
 			s.following.Close()
 			delete(p.spaces, id)

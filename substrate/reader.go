@@ -95,25 +95,32 @@ func (r *Reader) Dots(
 	ctx context.Context, m readstate.MemberID, spaces []readstate.WorkspaceID,
 ) map[readstate.WorkspaceID]Dot {
 	out := make(map[readstate.WorkspaceID]Dot, len(spaces))
+	patience := time.Now().Add(r.opts.Limits.Patience) // for all of them together
 	for len(spaces) > 0 {
 		n := min(batch, len(spaces))
 		keys := make([]Key, n)
 		for i, w := range spaces[:n] {
 			keys[i] = Key{w, m}
 		}
-		r.dots(ctx, keys, out)
-		spaces = spaces[n:]
+		failed := r.failed.Load()
+		r.dots(ctx, keys, patience, out)
+		if spaces = spaces[n:]; r.failed.Load() > failed {
+			r.missing.Add(uint64(len(spaces))) // the store would fail again
+			break
+		}
 	}
 	return out
 }
 
-func (r *Reader) dots(ctx context.Context, keys []Key, out map[readstate.WorkspaceID]Dot) {
+func (r *Reader) dots(
+	ctx context.Context, keys []Key, patience time.Time, out map[readstate.WorkspaceID]Dot,
+) {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Limits.Timeout)
 	defer cancel()
 	fresh := r.want(ctx, keys)
 	missing := r.read(ctx, keys, out)
 	if fresh && len(missing) > 0 {
-		r.await(ctx, missing, out)
+		r.await(ctx, missing, patience, out)
 		missing = r.read(ctx, missing, out)
 	}
 	r.found.Add(uint64(len(keys) - len(missing)))
@@ -140,14 +147,16 @@ func (r *Reader) read(
 	return missing
 }
 
-// await waits until dots that were asked for the first time have come, or for a while.
-func (r *Reader) await(ctx context.Context, keys []Key, out map[readstate.WorkspaceID]Dot) {
+// await waits until dots that were asked for the first time have come, or until a time.
+func (r *Reader) await(
+	ctx context.Context, keys []Key, until time.Time, out map[readstate.WorkspaceID]Dot,
+) {
 	feed, err := r.follow(keys)
 	if err != nil {
 		return
 	}
 	defer feed.Close()
-	patience := time.NewTimer(r.opts.Limits.Patience)
+	patience := time.NewTimer(time.Until(until))
 	defer patience.Stop()
 	for left := len(keys); left > 0; {
 		// It may have been written between the first read and the feed.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tidemark-im/tidemark/internal/clusterdemo"
+	"github.com/tidemark-im/tidemark/internal/servers"
 )
 
 // broken is a cluster's demo, with its buttons.
@@ -142,6 +143,16 @@ func biggest(v clusterdemo.View) string {
 // and both come back: every workspace is written to again each time, and no count is ever wrong. Nobody
 // else's page can press the buttons, and the demo leaves no process behind.
 func TestDemoCluster(t *testing.T) {
+	kind, err := servers.Named("postgres")
+	if err == nil {
+		_, err = kind.Find()
+	}
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skip(err)
+	}
 	b := startBroken(t)
 	if status, text := ask(t, http.MethodGet, b.page+"/", "", ""); status != http.StatusOK ||
 		!strings.Contains(text, "cluster.js") {
