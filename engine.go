@@ -301,10 +301,14 @@ func (e *Engine) Workspaces(ctx context.Context) ([]facts.WorkspaceRow, error) {
 	return view.Workspaces(ctx)
 }
 
-// CreateWorkspace creates a workspace, or renames it.
+// CreateWorkspace creates a workspace, or renames it. Where other processes use the store, too, any of
+// them may do so, and the one that is to own a new workspace finds it with its next survey.
 func (e *Engine) CreateWorkspace(
 	ctx context.Context, id readstate.WorkspaceID, name string,
 ) (facts.Setting, error) {
+	if e.opts.Shared != nil {
+		return e.putShared(ctx, facts.PutWorkspace{ID: id, Name: name})
+	}
 	return e.lane.PutWorkspace(ctx, facts.PutWorkspace{ID: id, Name: name})
 }
 

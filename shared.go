@@ -143,3 +143,14 @@ func (e *Engine) ours(ids []readstate.WorkspaceID) []readstate.WorkspaceID {
 func (e *Engine) away(err error) bool {
 	return e.opts.Shared != nil && errors.Is(err, facts.ErrNotOwner)
 }
+
+// putShared creates or renames a workspace in the registry: nobody need own it.
+func (e *Engine) putShared(ctx context.Context, op facts.PutWorkspace) (facts.Setting, error) {
+	store, ok := e.store.(facts.RegistryStore)
+	if !ok {
+		return facts.Setting{}, fmt.Errorf("workspace %q: this store has no registry: %w", op.ID,
+			facts.ErrUnavailable)
+	}
+	row, _, err := store.Registry().PutWorkspace(ctx, op)
+	return facts.Setting{Outcome: readstate.Applied, LSN: row.LSN}, err
+}

@@ -20,6 +20,9 @@ type Workspace struct {
 // ID returns the workspace's id.
 func (w *Workspace) ID() readstate.WorkspaceID { return w.id }
 
+// Serves tells why this process does not answer for the workspace now; see [Engine.Serves].
+func (w *Workspace) Serves() error { return w.engine.Serves(w.id) }
+
 // PutMember creates or changes a member.
 func (w *Workspace) PutMember(ctx context.Context, op facts.PutMember) (facts.Setting, error) {
 	return w.engine.lane.PutMember(ctx, w.id, op)

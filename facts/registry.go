@@ -29,6 +29,17 @@ type Registry interface {
 	Release(ctx context.Context, n Seat, claims []Claim) error
 	// Retire ends the lease and leaves all workspaces of the node without an owner.
 	Retire(ctx context.Context, n Seat) error
+	// PutWorkspace creates a workspace, or renames it, and returns it as it is then; created says
+	// which. It asks nobody who owns it: names are no part of what an owner has in memory. A new one
+	// has no owner and a key that none had before. An id or a name that no workspace may have is
+	// ErrInvalid.
+	PutWorkspace(ctx context.Context, w PutWorkspace) (row WorkspaceRow, created bool, err error)
+}
+
+// RegistryStore is a store that processes may share.
+type RegistryStore interface {
+	Store
+	Registry() Registry
 }
 
 // Seat is one process in its role as a node. The epoch tells it from earlier and later processes of

@@ -33,11 +33,16 @@ func (o *eraseMember) rows() int                             { return eraseBatch
 func (o *eraseMember) gather(w *workspace, n *needs)         { n.member(w, o.Member) }
 func (o *eraseMember) resolve(*group, *workspace, *needs)    {}
 
-func (o *putWorkspace) run(ctx context.Context, g *group, w *workspace) (any, error) {
+// Check refuses an id or a name that no workspace may have, with ErrInvalid.
+func (o PutWorkspace) Check() error {
 	if err := CheckID("workspace", string(o.ID)); err != nil {
-		return nil, err
+		return err
 	}
-	if err := checkText("name", o.Name); err != nil {
+	return checkText("name", o.Name)
+}
+
+func (o *putWorkspace) run(ctx context.Context, g *group, w *workspace) (any, error) {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if w != nil {

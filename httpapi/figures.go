@@ -51,6 +51,8 @@ var streamFigures = []figure{
 		counter, func(r *reading) float64 { return float64(r.hub.Lost) }),
 	describeFigure("tidemark_streams_expired_total", "Streams ended with their token.", counter,
 		func(r *reading) float64 { return float64(r.hub.Expired) }),
+	describeFigure("tidemark_streams_moved_total", "Streams ended because their workspace is served "+
+		"elsewhere.", counter, func(r *reading) float64 { return float64(r.hub.Moved) }),
 	describeFigure("tidemark_stream_frames_total", "Frames written, heartbeats left out.", counter,
 		func(r *reading) float64 { return float64(r.hub.Frames) }),
 	describeFigure("tidemark_stream_snapshot_pages_total", "Snapshot pages written.", counter,

@@ -28,14 +28,17 @@ func (s *Server) addOperations() {
 	})
 	add(s, route{
 		method: http.MethodGet, path: "/readyz", id: "readyz", tag: "operations", public: true,
-		about: "Whether requests should be sent here: the store answers, nothing drains.",
+		about: "Whether requests should be sent here: the store answers, a lease is held where one is needed, nothing drains.",
 	}, func(c *call, _ *noParams, _ *none) (Health, error) {
 		if s.draining.Load() {
 			return Health{}, refuse(CodeUnavailable, "draining")
 		}
 		ctx, cancel := context.WithTimeout(c.ctx(), pingTimeout)
 		defer cancel()
-		if err := s.engine.Ping(ctx); err != nil {
+		if s.cluster != nil && s.cluster.Serving != nil && !s.cluster.Serving() {
+			return Health{}, refuse(CodeUnavailable, "this node has no lease")
+		}
+		if err := s.ping(ctx); err != nil {
 			s.log.WarnContext(ctx, "the facts store does not answer", "error", err)
 			return Health{}, refuse(CodeUnavailable, "the facts store does not answer")
 		}

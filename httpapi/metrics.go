@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-im/tidemark/unread/intake"
 )
 
 // meters are the server's own figures. Labels are route patterns, methods and statuses: never
@@ -70,6 +72,9 @@ func describeFigure(name, help string, kind prometheus.ValueType, v func(*readin
 
 // figures are those that the engine and the outbox have, and outboxStoreFigures beside them.
 func (c survey) figures() []figure {
+	if c.s.central() { // it has nothing in memory but what it limits
+		return slices.Concat(requestFigures, limitFigures)
+	}
 	all := figures
 	if c.s.engine.Intake() != nil {
 		all = slices.Concat(all, snapshotFigures)
@@ -101,14 +106,16 @@ func (c survey) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c survey) Collect(to chan<- prometheus.Metric) {
 	r := reading{
-		runtime: c.s.engine.Stats(), lane: c.s.engine.LaneStats(),
 		hub: c.s.hub.Stats(), streams: c.s.hub.Options(), limits: c.s.limits,
 	}
 	r.tokens, r.forgotten = c.s.budgets.known()
 	if j, ok := c.s.auth.(*JWT); ok {
 		r.verified = j.Verified()
 	}
-	if in := c.s.engine.Intake(); in != nil {
+	if !c.s.central() {
+		r.runtime, r.lane = c.s.engine.Stats(), c.s.engine.LaneStats()
+	}
+	if in := c.s.intake(); in != nil {
 		r.intake = in.Stats()
 	}
 	if c.s.inbox != nil {
@@ -125,4 +132,12 @@ func (c survey) Collect(to chan<- prometheus.Metric) {
 	for _, f := range all {
 		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&r))
 	}
+}
+
+// intake is that of an engine without facts; nil where there is none.
+func (s *Server) intake() *intake.Intake {
+	if s.central() {
+		return nil
+	}
+	return s.engine.Intake()
 }

@@ -49,7 +49,8 @@ var leastRoles = map[string]httpapi.Role{
 	"getTask":           httpapi.RoleMember,
 	"listConversations": httpapi.RoleMember,
 
-	"whoami": httpapi.RoleMember,
+	"whoami":  httpapi.RoleMember,
+	"cluster": httpapi.RoleAdmin,
 
 	"postSession":         httpapi.RoleMember,
 	"listSessions":        httpapi.RoleMember,

@@ -27,6 +27,7 @@ type route struct {
 	stream       bool   // long-lived; the token may stand in the address
 	limit        int64  // of the body; zero is MaxBody
 	statuses     []int  // of the answer; nil is 200
+	management   bool   // any process answers it, whoever owns the workspace
 }
 
 // call is one request on its way.
@@ -38,6 +39,8 @@ type call struct {
 	who    Principal
 	// ws is the workspace that the path names, nil where it names none.
 	ws *tidemark.Workspace
+	// read is the workspace that an answer is about.
+	read readstate.WorkspaceID
 	// assumed: a service named no member, so that its token's stands in.
 	assumed bool
 }
@@ -70,6 +73,12 @@ func add[P, B, R any](s *Server, rt route, fn func(*call, *P, *B) (R, error)) {
 		answer, err := fn(c, &p, &b)
 		if err != nil {
 			return err
+		}
+		if rt.method == http.MethodGet && c.read != "" {
+			// What was read may be old by now: the process may have been stopped meanwhile.
+			if err := s.checkOwner(c.ctx(), c.read); err != nil {
+				return err
+			}
 		}
 		status := http.StatusOK
 		if chosen, ok := any(answer).(replier); ok {
@@ -168,11 +177,15 @@ func (s *Server) limitTime(w http.ResponseWriter, r *http.Request, began time.Ti
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, e *endpoint, path map[string]string) {
 	c := &call{server: s, w: w, r: r, path: path}
 	err := s.admit(c, &e.route)
-	if err == nil {
+	switch {
+	case err != nil:
+	case s.central() && !e.route.public && !e.route.management:
+		err = s.forward(c, &e.route)
+	default:
 		err = e.handle(c)
 	}
 	if err != nil {
-		err = c.unnamed(r.Context(), err)
+		err = s.whose(r.Context(), c.read, c.unnamed(r.Context(), err))
 		if s.writeProblem(w, c.r, err) == CodeOverBudget {
 			s.meters.refused.WithLabelValues(e.route.path).Inc()
 		}
@@ -203,7 +216,9 @@ func (s *Server) admit(c *call, rt *route) error {
 		if err := facts.CheckID("workspace", id); err != nil {
 			return err
 		}
-		c.ws = s.engine.Workspace(ws)
+		if s.engine != nil {
+			c.ws = s.engine.Workspace(ws)
+		}
 	}
 	if c.who.Role < rt.role {
 		return refuse(CodeForbidden, "this needs the role %s", rt.role)
@@ -212,7 +227,8 @@ func (s *Server) admit(c *call, rt *route) error {
 		c.w.Header().Set("Retry-After", strconv.Itoa(after))
 		return refuse(CodeOverBudget, "too many requests with this token")
 	}
-	return nil
+	c.read = c.about(rt)
+	return s.checkOwner(c.ctx(), c.read)
 }
 
 // tokenFromAddress moves a token from the address into the header, where everything else looks

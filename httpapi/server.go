@@ -22,7 +22,7 @@ import (
 	"github.com/tidemark-im/tidemark/outbox"
 )
 
-// Config wires a server. Engine and Auth are required; the zero value of every other field is
+// Config wires a server. Engine and Auth are required, but for a central server, which has no engine; the zero value of every other field is
 // its documented default.
 type Config struct {
 	Engine *tidemark.Engine
@@ -38,6 +38,8 @@ type Config struct {
 	Inbox *inbox.Inbox
 	// Dots has the red dots of workspaces that other processes serve, for lists; nil: they are withheld.
 	Dots Dots
+	// Cluster is set where other processes use the engine's store, too.
+	Cluster *Cluster
 	// Prefix is where an embedder mounts the server, as in "/unread": it begins with a slash
 	// and does not end with one. The server takes it off by itself.
 	Prefix string
@@ -81,12 +83,20 @@ type Server struct {
 	document *document
 	docs     []byte
 	draining atomic.Bool
+
+	cluster    *Cluster    // nil: this process owns everything
+	forwarding *forwarding // of a central server
 }
 
 // New makes a server. It starts nothing.
 func New(cfg Config) (*Server, error) {
-	if cfg.Engine == nil || cfg.Auth == nil {
+	if cfg.Engine == nil && cfg.Cluster == nil || cfg.Auth == nil {
 		return nil, errors.New("httpapi: Engine and Auth are required")
+	}
+	if cfg.Cluster != nil {
+		if err := cfg.Cluster.check(cfg.Engine != nil); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Prefix != "" && (!strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/")) {
 		return nil, fmt.Errorf("httpapi: prefix %q must begin with a slash and not end with one",
@@ -112,7 +122,10 @@ func New(cfg Config) (*Server, error) {
 		limits: cfg.Limits,
 		prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
-		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version),
+		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version), cluster: cfg.Cluster,
+	}
+	if s.central() {
+		s.forwarding = newForwarding(cfg.Cluster.Transport)
 	}
 	var err error
 	if s.gate, err = newGate(&cfg); err != nil {
@@ -154,6 +167,7 @@ func (s *Server) routes() {
 	s.addWebhooks()
 	s.addDeadLetters()
 	s.addInbox()
+	s.addCluster()
 }
 
 // Document returns the OpenAPI document as it is served.
@@ -171,6 +185,9 @@ func (s *Server) Listener(l net.Listener) net.Listener { return s.gate.Listener(
 // ends. Other requests go on being answered: end them with http.Server.Shutdown afterwards.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
+	if s.forwarding != nil {
+		s.forwarding.drain()
+	}
 	if err := s.hub.Drain(ctx); err != nil {
 		return fmt.Errorf("drain streams: %w", err)
 	}

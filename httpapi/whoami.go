@@ -12,7 +12,7 @@ type Identity struct {
 
 func (s *Server) addIdentity() {
 	add(s, route{
-		method: http.MethodGet, path: "/api/whoami", id: "whoami", tag: "sessions",
+		method: http.MethodGet, path: "/api/whoami", id: "whoami", tag: "sessions", management: true,
 		about: "Whom the token speaks for: the namespace of everything a client keeps.",
 	}, func(c *call, _ *noParams, _ *none) (Identity, error) {
 		return Identity{

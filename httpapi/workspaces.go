@@ -48,19 +48,19 @@ type workspaceBody struct {
 func (s *Server) addWorkspaces() {
 	add(s, route{
 		method: http.MethodGet, path: "/api/v1/workspaces", id: "listWorkspaces",
-		tag: "workspaces", about: "The token's workspace, or all of them, with their dots.",
+		tag: "workspaces", management: true, about: "The token's workspace, or all of them, with their dots.",
 	}, listWorkspaces)
 	add(s, route{
 		method: http.MethodPut, path: "/api/v1/workspaces/{ws}", id: "putWorkspace",
-		tag: "workspaces", role: RoleAdmin, about: "Create or rename a workspace.",
+		tag: "workspaces", role: RoleAdmin, management: true, about: "Create or rename a workspace.",
 	}, func(c *call, p *workspaceParams, b *workspaceBody) (Workspace, error) {
 		return c.putWorkspace(p.WS, b.Name)
 	})
 	add(s, route{
 		method: http.MethodPatch, path: "/api/v1/workspaces/{ws}", id: "patchWorkspace",
-		tag: "workspaces", role: RoleAdmin, about: "Rename a workspace.",
+		tag: "workspaces", role: RoleAdmin, management: true, about: "Rename a workspace.",
 	}, func(c *call, p *workspaceParams, b *workspaceBody) (Workspace, error) {
-		if _, err := c.ws.Info(c.ctx()); err != nil {
+		if _, err := s.workspace(c.ctx(), p.WS); err != nil {
 			return Workspace{}, err
 		}
 		return c.putWorkspace(p.WS, b.Name)
@@ -68,7 +68,7 @@ func (s *Server) addWorkspaces() {
 }
 
 func (c *call) putWorkspace(id readstate.WorkspaceID, name string) (Workspace, error) {
-	if _, err := c.server.engine.CreateWorkspace(c.ctx(), id, name); err != nil {
+	if err := c.server.renameWorkspace(c.ctx(), id, name); err != nil {
 		return Workspace{}, err
 	}
 	return Workspace{ID: string(id), Name: name}, nil
@@ -82,20 +82,11 @@ func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
 			return Workspaces{}, err
 		}
 	}
-	var rows []facts.WorkspaceRow
-	if c.who.Workspace == AllWorkspaces {
-		var err error
-		if rows, err = c.server.engine.Workspaces(c.ctx()); err != nil {
-			return Workspaces{}, err
-		}
-		slices.SortFunc(rows, func(a, b facts.WorkspaceRow) int { return cmp.Compare(a.ID, b.ID) })
-	} else {
-		row, err := c.server.engine.Workspace(c.who.Workspace).Info(c.ctx())
-		if err != nil {
-			return Workspaces{}, err
-		}
-		rows = append(rows, row)
+	rows, err := c.server.workspaces(c.ctx(), c.who.Workspace)
+	if err != nil {
+		return Workspaces{}, err
 	}
+	slices.SortFunc(rows, func(a, b facts.WorkspaceRow) int { return cmp.Compare(a.ID, b.ID) })
 	out := Workspaces{Workspaces: make([]Workspace, len(rows))}
 	var elsewhere []int // rows of workspaces that another process serves
 	for i, row := range rows {
@@ -103,9 +94,9 @@ func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
 		if of == "" {
 			continue
 		}
-		dot, state := c.server.engine.Workspace(row.ID).HasUnread(of)
+		dot, state := c.server.hasUnread(row.ID, of)
 		out.Workspaces[i].HasUnread, out.Workspaces[i].State = &dot, string(state)
-		if c.server.engine.Serves(row.ID) != nil {
+		if c.server.central() || c.server.engine.Serves(row.ID) != nil {
 			elsewhere = append(elsewhere, i)
 		}
 	}
@@ -128,4 +119,13 @@ func (c *call) dotsFromElsewhere(list []Workspace, at []int, of readstate.Member
 			list[row].HasUnread, list[row].State = &dot, string(unread.Ready)
 		}
 	}
+}
+
+// hasUnread is a member's dot, from the memory of this process and from nowhere else: where it does not
+// own the workspace the state says that nothing is known.
+func (s *Server) hasUnread(w readstate.WorkspaceID, m readstate.MemberID) (bool, unread.State) {
+	if s.central() {
+		return false, unread.Unavailable
+	}
+	return s.engine.Workspace(w).HasUnread(m)
 }

@@ -113,6 +113,7 @@ type counts struct {
 	slow      atomic.Uint64
 	lost      atomic.Uint64
 	expired   atomic.Uint64
+	moved     atomic.Uint64
 }
 
 // Stats is what a hub has done since it was made, and what it holds now.
@@ -125,6 +126,7 @@ type Stats struct {
 	Slow      uint64 // streams ended because the client did not read
 	Lost      uint64 // streams ended because message changes had to be dropped
 	Expired   uint64 // streams ended with their token
+	Moved     uint64 // streams ended because their workspace is served elsewhere
 }
 
 // NewHub makes a hub without streams.
@@ -144,7 +146,7 @@ func (h *Hub) Stats() Stats {
 	return Stats{
 		Streams: c.streams.Load(), Opened: c.opened.Load(), Resumed: c.resumed.Load(),
 		Frames: c.frames.Load(), Snapshots: c.snapshots.Load(), Slow: c.slow.Load(), Lost: c.lost.Load(),
-		Expired: c.expired.Load(),
+		Expired: c.expired.Load(), Moved: c.moved.Load(),
 	}
 }
 

@@ -59,6 +59,8 @@ func closing(err error) (websocket.StatusCode, string) {
 	switch {
 	case errors.Is(err, ErrDraining):
 		return websocket.StatusGoingAway, "the server goes away: reconnect"
+	case errors.Is(err, errMoved):
+		return websocket.StatusGoingAway, "the workspace is served elsewhere: reconnect"
 	case errors.Is(err, errExpired):
 		return CloseExpired, "token_expired"
 	case errors.Is(err, errProtocol):

@@ -125,7 +125,7 @@ func (h *Hub) verdict(err error, gone bool) error {
 		h.counts.lost.Add(1)
 		return err
 	case err == nil, gone, errors.Is(err, errGone), errors.Is(err, ErrDraining),
-		errors.Is(err, errExpired):
+		errors.Is(err, errExpired), errors.Is(err, errMoved):
 		return nil
 	}
 	return err

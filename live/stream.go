@@ -96,6 +96,7 @@ var (
 	errOverrun  = errors.New("message changes were dropped")
 	errExpired  = errors.New("the token expired")
 	errProtocol = errors.New("a frame of the client makes no sense")
+	errMoved    = errors.New("another process may serve the workspace by now")
 )
 
 // Open makes a stream ready to be served. Its errors are still answered in plain HTTP: unknown
@@ -299,6 +300,9 @@ func (s *Stream) turn(ctx context.Context, c *command) error {
 	defer s.mu.Unlock()
 	err := s.failed
 	if err == nil {
+		err = s.served()
+	}
+	if err == nil {
 		err = s.onTime(ctx)
 	}
 	if err == nil && isClosed(s.watch.Lost()) {
@@ -323,6 +327,16 @@ func (s *Stream) turn(ctx context.Context, c *command) error {
 	}
 	s.plan()
 	return err
+}
+
+// served ends the stream of a workspace that this process does not answer for any more: what memory of it
+// has may be old.
+func (s *Stream) served() error {
+	if err := s.sub.Workspace.Serves(); err != nil {
+		s.hub.counts.moved.Add(1)
+		return fmt.Errorf("%w: %w", errMoved, err)
+	}
+	return nil
 }
 
 // onTime does what is due.
@@ -380,7 +394,11 @@ func (s *Stream) carry() {
 			s.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	if err := s.deltas(s.ctx); err != nil {
+	err := s.served()
+	if err == nil {
+		err = s.deltas(s.ctx)
+	}
+	if err != nil {
 		s.fail(err)
 	}
 }
@@ -506,6 +524,9 @@ func (s *Stream) again() error {
 		members = slices.Sorted(maps.Keys(s.members))
 	}
 	watch, err := s.sub.Workspace.Watch(members...)
+	if moved := s.served(); err != nil && moved != nil {
+		return moved
+	}
 	if err != nil {
 		return fmt.Errorf("watch again: %w", err)
 	}

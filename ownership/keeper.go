@@ -75,6 +75,7 @@ type Keeper struct {
 type Picture struct {
 	Nodes  []facts.NodeRow
 	Owners map[readstate.WorkspaceID]string // nodes
+	Terms  map[readstate.WorkspaceID]uint64 // of every workspace
 	At     time.Time
 }
 
@@ -246,18 +247,7 @@ func (k *Keeper) keepLease(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) show(s *facts.Survey) {
-	p := &Picture{
-		Nodes: s.Nodes, Owners: make(map[readstate.WorkspaceID]string, len(s.Workspaces)),
-		At: k.opts.Clock.Now(),
-	}
-	for i := range s.Workspaces {
-		if w := &s.Workspaces[i]; w.Owner != "" {
-			p.Owners[w.ID] = w.Owner
-		}
-	}
-	k.view.Store(p)
-}
+func (k *Keeper) show(s *facts.Survey) { k.view.Store(picture(s, k.opts.Clock.Now())) }
 
 // release drops before it gives up: whoever claims finds nobody at work.
 func (k *Keeper) release(ctx context.Context, rows []facts.OwnedRow) error {

@@ -63,6 +63,14 @@ func (s *shared) Retire(c context.Context, n facts.Seat) error {
 	return s.do(func() error { return s.l.Retire(c, n) })
 }
 
+// PutWorkspace implements facts.Registry.
+func (s *shared) PutWorkspace(
+	c context.Context, o facts.PutWorkspace,
+) (row facts.WorkspaceRow, created bool, err error) {
+	err = s.do(func() (err error) { row, created, err = s.l.PutWorkspace(c, o); return err })
+	return row, created, err
+}
+
 // server is a process with a keeper that runs.
 type server struct {
 	*Keeper

@@ -124,6 +124,20 @@ func (l *ledger) Retire(_ context.Context, n facts.Seat) error {
 	return nil
 }
 
+// PutWorkspace implements facts.Registry.
+func (l *ledger) PutWorkspace(
+	_ context.Context, o facts.PutWorkspace,
+) (row facts.WorkspaceRow, created bool, err error) {
+	for i := range l.spaces {
+		if w := l.spaces[i]; w.ID == o.ID {
+			return facts.WorkspaceRow{Key: w.Key, ID: w.ID, Term: w.Term, Name: o.Name}, false, nil
+		}
+	}
+	key := facts.WorkspaceKey(len(l.spaces) + 1)
+	l.spaces = append(l.spaces, &facts.OwnedRow{Key: key, ID: o.ID, Term: 1})
+	return facts.WorkspaceRow{Key: key, ID: o.ID, Term: 1, Name: o.Name}, true, nil
+}
+
 // errLost is what a caller sees whose request or answer was lost on the way.
 var errLost = errors.New("lost on the way")
 

@@ -30,6 +30,16 @@ type Following interface {
 	Close()
 }
 
+// Nobody is the source of a process that serves no workspace.
+var Nobody Source = nobody{}
+
+type nobody struct{}
+
+// Follow implements Source.
+func (nobody) Follow(context.Context, readstate.WorkspaceID, func()) (Following, error) {
+	return nil, unread.ErrNoWorkspace
+}
+
 // Engine is the source of an engine's memory.
 func Engine(e *tidemark.Engine) Source { return engine{e} }
 

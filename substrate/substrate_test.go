@@ -124,17 +124,10 @@ func TestBudgetsOfReaders(t *testing.T) {
 	}
 }
 
-// nobody is a source that serves nothing.
-type nobody struct{}
-
-func (nobody) Follow(context.Context, readstate.WorkspaceID, func()) (Following, error) {
-	return nil, errors.New("not here")
-}
-
 // Both end with their context, although the store was never reached.
 func TestEnds(t *testing.T) {
 	limits := Limits{Every: time.Millisecond}
-	p, err := NewPublisher(PublisherOptions{Store: away{}, Source: nobody{}, Limits: limits})
+	p, err := NewPublisher(PublisherOptions{Store: away{}, Source: Nobody, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}

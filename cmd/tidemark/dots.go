@@ -26,8 +26,8 @@ type dots struct {
 	running   sync.WaitGroup
 }
 
-// startDots begins to publish and to listen; nil where there is no substrate. Whether the substrate
-// can be reached does not matter.
+// startDots begins to publish those of an engine, if there is one, and to listen; nil where there is no
+// substrate. Whether the substrate can be reached does not matter.
 func startDots(
 	ctx context.Context, url string, engine *tidemark.Engine, metrics *prometheus.Registry,
 	log *slog.Logger,
@@ -40,8 +40,12 @@ func startDots(
 		return nil, fmt.Errorf("--substrate: %w", err)
 	}
 	d := &dots{store: redisdots.New(option)}
+	source := substrate.Nobody
+	if engine != nil {
+		source = substrate.Engine(engine)
+	}
 	d.publisher, err = substrate.NewPublisher(substrate.PublisherOptions{
-		Store: d.store, Source: substrate.Engine(engine), Log: log,
+		Store: d.store, Source: source, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -53,7 +57,9 @@ func startDots(
 		return nil, err
 	}
 	ctx, d.end = context.WithCancel(context.WithoutCancel(ctx)) // stop ends it
-	d.running.Go(func() { d.publisher.Run(ctx) })
+	if engine != nil {
+		d.running.Go(func() { d.publisher.Run(ctx) })
+	}
 	d.running.Go(func() { d.reader.Run(ctx) })
 	return d, nil
 }

@@ -21,13 +21,21 @@ var helpTexts = kong.Vars{
 	"about_chat_token_file": "File with the token; it is read again for each request, so that another token " +
 		"can be put there at any time.",
 	"about_admin_listen": "Where metrics and profiles are, for operators only; \"off\" for none.",
-	"about_cors_origin":  "Origins whose pages may ask; \"*\" for any.",
+	"about_advertise": "Where other processes reach this node, as http://HOST:PORT, with --profile workspace; " +
+		"without it the address of --listen, unless that is every address of the machine.",
+	"about_lease": "How long a node owns workspaces without renewing its lease, the same for all nodes; one " +
+		"that dies is replaced within twice as long.",
+	"about_node": "Name of this node, its own among all that share the store and the same after a " +
+		"restart; needed with --profile workspace.",
+	"about_profile": "Which workspaces this process owns: all has the store to itself; workspace " +
+		"shares it with other nodes; central owns nothing and sends requests on to owners.",
+	"about_workspaces": "The only workspaces that this node may own, with --profile workspace; without it " +
+		"any.",
+	"about_cors_origin": "Origins whose pages may ask; \"*\" for any.",
 	"about_counts": "Also write every count as a line member,scope,unread,attention; compressed if " +
 		"the name ends in .gz.",
 	"about_facts": "Where the facts are kept: a file, or a database as postgres://USER:PASSWORD@HOST/DATABASE " +
 		"or mysql://…, which is for TiDB and MariaDB, too.",
-	"about_profile": "What this process owns: all of the database, which is its alone; workspace, what it leases " +
-		"of a database that others use, too; central, nothing: it sends clients to owners.",
 	"about_facts_file":     "File with what --facts would say, for a name with a password in it.",
 	"about_substrate_file": "File with what --substrate would say, for an address with a password in it.",
 	"about_facts_of_replay": "Where the facts are kept. Without it they are in a temporary database " +

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-im/tidemark"
 	"github.com/tidemark-im/tidemark/facts/sqlstore"
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/inbox"
@@ -25,9 +24,9 @@ type serveCommand struct {
 	logFlags
 	settingFlags
 	effectFlags
-	nodeFlags
-	Listen       string        `default:"127.0.0.1:8480" help:"Where clients connect, as HOST:PORT."`
-	AdminListen  string        `default:"127.0.0.1:8481" help:"${about_admin_listen}"`
+	Listen      string `default:"127.0.0.1:8480" help:"Where clients connect, as HOST:PORT."`
+	AdminListen string `default:"127.0.0.1:8481" help:"${about_admin_listen}"`
+	clusterFlags
 	CORSOrigin   []string      `name:"cors-origin" placeholder:"ORIGIN" help:"${about_cors_origin}"`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
@@ -40,8 +39,7 @@ const noListener = "off"
 
 // Validate implements kong's check.
 func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.factsFlag.Validate(), c.effectFlags.Validate(),
-		c.nodeFlags.Validate(), c.load()); err != nil {
+	if err := errors.Join(c.factsFlag.Validate(), c.effectFlags.Validate(), c.load()); err != nil {
 		return err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
@@ -70,6 +68,9 @@ func (c *serveCommand) Validate() error {
 			return err
 		}
 	}
+	if err := c.clusterFlags.check(c.inFile(), c.Listen); err != nil {
+		return err
+	}
 	return checkRange("drain-timeout", c.DrainTimeout, 0, time.Hour)
 }
 
@@ -85,9 +86,14 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer listeners.close()
-	engine, node, ctx, err := c.open(ctx, tidemark.Options{
-		Facts: c.Facts, Log: log, Now: m.Now, Runtime: c.values.Runtime, Lane: c.values.Lane,
-	})
+	if c.Profile == profileCentral {
+		return c.runCentral(ctx, m, auth, listeners, log)
+	}
+	shared, err := c.share(ctx, listeners.url(), log)
+	if err != nil {
+		return err
+	}
+	engine, err := c.open(ctx, m, shared, log)
 	if err != nil {
 		return err
 	}
@@ -118,7 +124,7 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	defer dots.stop()
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Dots: dots.lists(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Engine: engine, Cluster: shared.cluster(), Dots: dots.lists(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
@@ -129,7 +135,9 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	log.Info("serving", "url", listeners.url(), "docs", listeners.url()+docsPath,
 		"admin", listeners.adminURL(), "facts", sqlstore.Shown(c.Facts))
 	c.tell(log)
-	return listeners.serve(ctx, server, node.routes(c.Profile, server, log), c.values.HTTP, c.DrainTimeout, log)
+	return shared.serve(ctx, engine, c.DrainTimeout, func(ctx context.Context) error {
+		return listeners.serve(ctx, server, c.values.HTTP, c.DrainTimeout, log)
+	})
 }
 
 const docsPath = "/docs"

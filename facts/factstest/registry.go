@@ -35,6 +35,7 @@ func TestRegistry(t *testing.T, open RegistryOpener) {
 		{"Claims", claimsAreOfOne}, {"Leases", leasesEnd}, {"Names", namesAreKept},
 		{"LaterProcess", aLaterProcessHasTheName}, {"Releases", releasesAreOfOwners},
 		{"ManyClaim", manyClaimAtOnce}, {"RenewedWhileClaimed", renewedWhileClaimed},
+		{"NewWorkspaces", newWorkspaces}, {"ManyMakeWorkspaces", manyMakeWorkspaces},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			store, registry := open(t)

@@ -40,8 +40,11 @@ var (
 	updateTerms = update("raise terms", change{
 		table: "workspaces", columns: list("workspace term"), keys: 1,
 	})
-	removeOwners = remove("remove owners", "workspace_owners", "workspace", "node")
-	retireNode   = query("leave workspaces", 0, `DELETE FROM workspace_owners WHERE node = ?`)
+	removeOwners        = remove("remove owners", "workspace_owners", "workspace", "node")
+	selectLastWorkspace = query("load last workspace", 0,
+		`SELECT w.workspace FROM workspaces w WHERE w.workspace > 0 ORDER BY w.workspace DESC LIMIT 1`)
+	renameWorkspace = query("rename workspace", 0, `UPDATE workspaces SET name = ? WHERE workspace = ?`)
+	retireNode      = query("leave workspaces", 0, `DELETE FROM workspace_owners WHERE node = ?`)
 )
 
 // Registry returns the registry of the processes that share the store. It has a session of its own:
