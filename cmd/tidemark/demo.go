@@ -120,7 +120,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return listeners.serve(ctx, server, server, c.values.HTTP, demoDrain, log) })
+	group.Go(func() error { return listeners.serve(ctx, server, c.values.HTTP, demoDrain, log) })
 	group.Go(func() error { return c.traffic(ctx, engine) })
 	group.Go(func() error { return demo.NewAgent(engine, effects.Outbox).Run(ctx) })
 	return group.Wait()

@@ -77,13 +77,13 @@ func (l *listeners) close() {
 	}
 }
 
-// serve answers with h, which is the server or stands before it, until ctx ends, then lets streams and requests end for as long as the timeout
+// serve answers until ctx ends, then lets streams and requests end for as long as the timeout
 // allows, and cuts off what is left.
 func (l *listeners) serve(
-	ctx context.Context, s *httpapi.Server, h http.Handler, limits httpapi.Limits, timeout time.Duration,
+	ctx context.Context, s *httpapi.Server, limits httpapi.Limits, timeout time.Duration,
 	log *slog.Logger,
 ) error {
-	public := logHTTP(log, h, limits)
+	public := logHTTP(log, s, limits)
 	admin := logHTTP(log, s.AdminHandler(), limits)
 	group, serving := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(public.Serve(s.Listener(l.public))) })

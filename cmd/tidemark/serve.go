@@ -98,7 +98,6 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	defer func() { err = errors.Join(err, node.stop()) }()
 	effects, err := startEffects(ctx, engine, c.network, c.values.Outbox, m.Now, log)
 	if err != nil {
 		return err
