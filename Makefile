@@ -67,6 +67,20 @@ recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, on each databa
 	$(GO) run ./scripts/services --only postgres,mysql run -- \
 	  $(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos ./cmd/tidemark
 
+ROUNDS ?= 200
+ROUNDS_AT_ONCE ?= 10
+CHAOS_RESULTS ?= $(CURDIR)/chaos-rounds.tsv
+
+.PHONY: chaos
+chaos: ## Rounds of trouble for a cluster until CHAOS_RESULTS= has ROUNDS= of them; goes on where it ended
+	@touch $(CHAOS_RESULTS); \
+	while n=$$(wc -l < $(CHAOS_RESULTS)); [ $$n -lt $(ROUNDS) ]; do \
+	  echo "chaos: $$n of $(ROUNDS) rounds"; \
+	  $(GO) run ./scripts/services --only postgres,mysql run -- env CI=true \
+	    TIDEMARK_CHAOS_SEED=$$((n + 1)) TIDEMARK_CHAOS_ROUNDS=$(ROUNDS_AT_ONCE) TIDEMARK_CHAOS_RESULTS=$(CHAOS_RESULTS) \
+	    $(GO) test -count=1 -timeout $(TIMEOUT) -run '^TestClusterRounds$$' ./internal/chaos || exit 1; \
+	done
+
 .PHONY: race
 race: ## Run the tests of PKG= that match RUN= with the race detector, uncached
 	$(GO) test $(RACE) -count=1 -timeout $(TIMEOUT) -run '$(RUN)' $(PKG)

@@ -45,10 +45,20 @@
 // A kill of the process does not lose what the operating system holds: that COMMIT syncs the disk
 // is not shown here.
 //
+// # A cluster
+//
+//	clients  -- HTTP, SSE -->  central  -->  three nodes  -- lossy ways -->  PostgreSQL or MariaDB
+//
+// A round has one thing go wrong under load: an owner is killed or stopped beyond its lease, its way
+// to the database is held up or cut, all sessions of the database end, or the central process is
+// killed. What says that nobody answers counts as no answer. Then everything is mended, the nodes have
+// their workspaces back, and the same judge looks at rows, counts, resends and streams.
+//
 // # Running
 //
 // A plain run makes a dozen kills. TIDEMARK_SOAK makes it two hundred, with scopes so long that
 // taking them back needs several commits, and the shipped program after that.
+// make chaos runs rounds against a cluster until its file of results has as many as asked for.
 // TIDEMARK_CHAOS_SEED and TIDEMARK_CHAOS_KILLS choose others, and TIDEMARK_TRACE names a recorded
 // trace for the replay.
 package chaos

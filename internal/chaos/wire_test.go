@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,10 +23,22 @@ var secret = bytes.Repeat([]byte("chaos"), 8)
 type wire struct {
 	base string
 	http *http.Client
+	// cluster: answers that say that nobody answers now are none, and reads ask again.
+	cluster bool
+}
+
+// errNobody is an answer that says that it is none: the same may be asked again later.
+var errNobody = errors.New("nobody answers for the workspace now")
+
+// nobody reports such an answer, or one with an item that has none.
+func nobody(status int, body []byte) bool {
+	return status == http.StatusServiceUnavailable || status == http.StatusMisdirectedRequest ||
+		status == http.StatusOK && (bytes.Contains(body, []byte(`"status":503`)) ||
+			bytes.Contains(body, []byte(`"status":421`)))
 }
 
 func dial(s *server) *wire {
-	return &wire{s.base, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+	return &wire{base: s.base, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 }
 
 func (w *wire) close() { w.http.CloseIdleConnections() }
@@ -52,6 +65,9 @@ func (w *wire) call(
 	if closed := answer.Body.Close(); err == nil {
 		err = closed
 	}
+	if err == nil && w.cluster && nobody(answer.StatusCode, text) {
+		err = fmt.Errorf("%w: %d %s", errNobody, answer.StatusCode, clip(text))
+	}
 	return answer.StatusCode, text, err
 }
 
@@ -59,6 +75,9 @@ func (w *wire) call(
 func (w *wire) get(t *testing.T, token, path string, out any) {
 	t.Helper()
 	status, body, err := w.call(t.Context(), token, http.MethodGet, path, nil)
+	for until := time.Now().Add(patience); w.cluster && err != nil && time.Now().Before(until); {
+		status, body, err = w.call(t.Context(), token, http.MethodGet, path, nil)
+	}
 	if err != nil {
 		t.Fatalf("GET %s: %v", path, err)
 	}
