@@ -109,6 +109,25 @@ func (e *Engine) Serves(id readstate.WorkspaceID) error {
 	return nil
 }
 
+// Term returns the term in which this process serves a workspace. It asks the store where nobody else
+// has it.
+func (e *Engine) Term(ctx context.Context, id readstate.WorkspaceID) (uint64, error) {
+	if err := e.Serves(id); err != nil {
+		return 0, err
+	}
+	if e.opts.Shared == nil {
+		row, err := e.Workspace(id).Info(ctx)
+		return row.Term, err
+	}
+	e.owned.mu.RLock()
+	defer e.owned.mu.RUnlock()
+	row, ok := e.owned.here[id]
+	if !ok {
+		return 0, fmt.Errorf("workspace %q: %w", id, facts.ErrNotOwner)
+	}
+	return row.Term, nil
+}
+
 // ours leaves out the workspaces of other owners.
 func (e *Engine) ours(ids []readstate.WorkspaceID) []readstate.WorkspaceID {
 	var out []readstate.WorkspaceID

@@ -36,6 +36,8 @@ type Config struct {
 	// Inbox serves the newly-unread badge; its routes answer unavailable without one. The caller runs
 	// and closes it.
 	Inbox *inbox.Inbox
+	// Dots has the red dots of workspaces that other processes serve, for lists; nil: they are withheld.
+	Dots Dots
 	// Cluster is set where other processes use the engine's store, too.
 	Cluster *Cluster
 	// Prefix is where an embedder mounts the server, as in "/unread": it begins with a slash
@@ -65,6 +67,7 @@ type Server struct {
 	engine   *tidemark.Engine
 	outbox   *outbox.Outbox
 	inbox    *inbox.Inbox
+	dots     Dots
 	auth     Authenticator
 	limits   Limits
 	prefix   string
@@ -115,7 +118,8 @@ func New(cfg Config) (*Server, error) {
 		cfg.Live.Log = cfg.Log
 	}
 	s := &Server{
-		engine: cfg.Engine, outbox: cfg.Outbox, inbox: cfg.Inbox, auth: cfg.Auth, limits: cfg.Limits,
+		engine: cfg.Engine, outbox: cfg.Outbox, inbox: cfg.Inbox, dots: cfg.Dots, auth: cfg.Auth,
+		limits: cfg.Limits,
 		prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version), cluster: cfg.Cluster,

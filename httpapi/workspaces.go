@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 
@@ -9,6 +10,15 @@ import (
 	"github.com/tidemark-im/tidemark/readstate"
 	"github.com/tidemark-im/tidemark/unread"
 )
+
+// Dots are red dots of workspaces that other processes serve.
+type Dots interface {
+	// Dots says whether something is unread for a member, of the workspaces of which that is known. It
+	// waits for a moment at most, and fails by knowing nothing.
+	Dots(
+		ctx context.Context, m readstate.MemberID, of []readstate.WorkspaceID,
+	) map[readstate.WorkspaceID]bool
+}
 
 // Workspace is a workspace with the member's dot.
 type Workspace struct {
@@ -78,6 +88,7 @@ func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
 	}
 	slices.SortFunc(rows, func(a, b facts.WorkspaceRow) int { return cmp.Compare(a.ID, b.ID) })
 	out := Workspaces{Workspaces: make([]Workspace, len(rows))}
+	var elsewhere []int // rows of workspaces that another process serves
 	for i, row := range rows {
 		out.Workspaces[i] = Workspace{ID: string(row.ID), Name: row.Name}
 		if of == "" {
@@ -85,8 +96,29 @@ func listWorkspaces(c *call, p *memberParam, _ *none) (Workspaces, error) {
 		}
 		dot, state := c.server.hasUnread(row.ID, of)
 		out.Workspaces[i].HasUnread, out.Workspaces[i].State = &dot, string(state)
+		if c.server.central() || c.server.engine.Serves(row.ID) != nil {
+			elsewhere = append(elsewhere, i)
+		}
 	}
+	c.dotsFromElsewhere(out.Workspaces, elsewhere, of)
 	return out, nil
+}
+
+// dotsFromElsewhere puts in the dots that other processes have published. The others stay withheld.
+func (c *call) dotsFromElsewhere(list []Workspace, at []int, of readstate.MemberID) {
+	if c.server.dots == nil || len(at) == 0 {
+		return
+	}
+	spaces := make([]readstate.WorkspaceID, len(at))
+	for i, row := range at {
+		spaces[i] = readstate.WorkspaceID(list[row].ID)
+	}
+	known := c.server.dots.Dots(c.ctx(), of, spaces)
+	for i, row := range at {
+		if dot, ok := known[spaces[i]]; ok {
+			list[row].HasUnread, list[row].State = &dot, string(unread.Ready)
+		}
+	}
 }
 
 // hasUnread is a member's dot, from the memory of this process and from nowhere else: where it does not

@@ -236,8 +236,14 @@ func (c *serveCommand) runCentral(
 	if err != nil {
 		return err
 	}
+	dots, err := startDots(ctx, c.Substrate, nil, metrics, log)
+	if err != nil {
+		return err
+	}
+	defer dots.stop()
 	registry := store.Registry()
 	server, err := httpapi.New(httpapi.Config{
+		Dots: dots.lists(),
 		Cluster: &httpapi.Cluster{
 			Registry: registry, Owners: ownership.NewLookup(registry, c.lookupAge()), Central: store,
 		},

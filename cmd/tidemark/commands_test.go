@@ -37,6 +37,7 @@ func TestBadFlags(t *testing.T) {
 		{line: "serve --facts postgres://u:secret@h:x/d", says: `want postgres://USER`},
 		{line: "serve --facts sqlite:", says: "want sqlite:PATH"},
 		{line: "serve --profile central", says: `needs --facts on a server`},
+		{line: "serve --profile none", says: `--profile must be one of "all","workspace","central"`},
 		{line: "serve --log-level loud", says: `--log-level must be one of`},
 		{line: "serve --log-format xml", says: `--log-format must be one of`},
 		{line: "serve --tls-cert a", says: "--tls-cert and --tls-key go together"},

@@ -29,7 +29,8 @@ func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	db, _ := database(t)
 	secret := secretFile(t, testSecret)
-	s := serve(t, db, "--jwt-secret-file", secret, "--http-member-burst", "1", "--http-member-rate", "0.01")
+	s := serve(t, db, "--jwt-secret-file", secret, "--http-member-burst", "1", "--http-member-rate", "0.01",
+		"--substrate", "redis://127.0.0.1:1") // where nobody is
 	overwhelm(t, s, secret)
 	names := map[string]bool{"up": true}
 	for name := range samples(t, s) {

@@ -19,13 +19,42 @@ import (
 
 // factsFlag names the database.
 type factsFlag struct {
-	Facts string `default:"sqlite:tidemark.db" placeholder:"sqlite:PATH|URL" help:"${about_facts}"`
+	Facts     string `default:"sqlite:tidemark.db" placeholder:"sqlite:PATH|URL" help:"${about_facts}"`
+	FactsFile string `placeholder:"FILE" help:"${about_facts_file}"`
 }
 
-const sqlitePrefix = "sqlite:"
+const (
+	sqlitePrefix = "sqlite:"
+	usualFacts   = "sqlite:tidemark.db"
+)
 
-// Validate implements kong's check.
-func (f *factsFlag) Validate() error { return checkFacts(f.Facts) }
+// Validate implements kong's check. It takes the name from the file, if there is one.
+func (f *factsFlag) Validate() error {
+	if f.FactsFile != "" {
+		if f.Facts != usualFacts {
+			return errors.New("--facts and --facts-file are both set")
+		}
+		text, err := secretText("facts-file", f.FactsFile)
+		if err != nil {
+			return err
+		}
+		f.Facts, f.FactsFile = text, ""
+	}
+	return checkFacts(f.Facts)
+}
+
+// secretText reads a file of one line that command lines and environments should not show.
+func secretText(flag, name string) (string, error) {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("--%s: %w", flag, err)
+	}
+	text := strings.TrimSpace(string(raw))
+	if text == "" || strings.ContainsAny(text, "\r\n") {
+		return "", fmt.Errorf("--%s: %s has to have one line", flag, name)
+	}
+	return text, nil
+}
 
 func checkFacts(text string) error {
 	if err := sqlstore.Check(text); err != nil {

@@ -36,6 +36,8 @@ var helpTexts = kong.Vars{
 		"the name ends in .gz.",
 	"about_facts": "Where the facts are kept: a file, or a database as postgres://USER:PASSWORD@HOST/DATABASE " +
 		"or mysql://…, which is for TiDB and MariaDB, too.",
+	"about_facts_file":     "File with what --facts would say, for a name with a password in it.",
+	"about_substrate_file": "File with what --substrate would say, for an address with a password in it.",
 	"about_facts_of_replay": "Where the facts are kept. Without it they are in a temporary database " +
 		"that is removed at the end.",
 	"about_jwks": "Key set of RS256, ES256 and EdDSA tokens: a file, or an https address.",
@@ -50,8 +52,10 @@ var helpTexts = kong.Vars{
 		"Others are switched while it runs.",
 	"about_relay_key_file": "File with the relay's own secret key; a new one without it.",
 	"about_relay_member":   "Public key of somebody who may use the relay; may be given for each.",
-	"about_demo_story":     "inbox: play the story of the newly-unread badge, and end.",
-	"about_substrate":      "Redis or Valkey for prepared summaries of inboxes.",
+	"about_demo_story": "inbox: play the story of the newly-unread badge, and end. cluster: three nodes that " +
+		"one can kill, on a PostgreSQL of its own.",
+	"about_substrate": "Redis or Valkey for prepared summaries of inboxes, and for red dots that " +
+		"processes show of each other's workspaces.",
 	"about_wake_allow": "Networks that agents and webhooks may be in although they are not public, as " +
 		"10.0.0.0/8; \"private\" is all private and local ones.",
 	"about_ws": "Workspace; \"*\" is all of them, for an admin.",

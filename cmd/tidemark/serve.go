@@ -31,6 +31,7 @@ type serveCommand struct {
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain; with --tls-key."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Its private key."`
 	Substrate    string        `placeholder:"redis://HOST:PORT" help:"${about_substrate}"`
+	SubstrateIn  string        `name:"substrate-file" placeholder:"FILE" help:"${about_substrate_file}"`
 	DrainTimeout time.Duration `default:"10s" help:"How long open requests and streams may take to end."`
 }
 
@@ -46,6 +47,16 @@ func (c *serveCommand) Validate() error {
 	}
 	if err := checkAddress("listen", c.Listen); err != nil {
 		return err
+	}
+	if c.SubstrateIn != "" {
+		if c.Substrate != "" {
+			return errors.New("--substrate and --substrate-file are both set")
+		}
+		text, err := secretText("substrate-file", c.SubstrateIn)
+		if err != nil {
+			return err
+		}
+		c.Substrate, c.SubstrateIn = text, ""
 	}
 	if c.Substrate != "" {
 		if _, err := rueidis.ParseURL(c.Substrate); err != nil {
@@ -106,8 +117,13 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	if err != nil {
 		return err
 	}
+	dots, err := startDots(ctx, c.Substrate, engine, metrics, log)
+	if err != nil {
+		return err
+	}
+	defer dots.stop()
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Cluster: shared.cluster(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Engine: engine, Cluster: shared.cluster(), Dots: dots.lists(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),

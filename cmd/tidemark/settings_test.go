@@ -209,3 +209,41 @@ func overwhelm(t *testing.T, s *served, secret string) {
 		t.Fatalf("answers %v", fmt.Sprint(codes))
 	}
 }
+
+// Names with passwords come from files, one line each; what is set twice, missing or empty is refused
+// before anything starts, and no password is in the message.
+func TestNamesInFiles(t *testing.T) {
+	files := filesOf(t, map[string]string{
+		"facts": "sqlite:" + filepath.Join(t.TempDir(), "a.db"), "none": "", "two": "sqlite:a\nhunter2",
+		"substrate": "redis://:hunter2@127.0.0.1:1", "wrong": "oracle://u:hunter2@h",
+	})
+	at := func(name string) string { return filepath.Join(files, name) }
+	secret := secretFile(t, testSecret)
+	s := serve(t, "--facts-file", at("facts"), "--substrate-file", at("substrate"), "--jwt-secret-file", secret)
+	for _, line := range s.log.all {
+		if strings.Contains(fmt.Sprint(line), "hunter2") {
+			t.Errorf("the log has a password: %v", line)
+		}
+	}
+	s.end(t)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--facts-file", at("facts"), "--facts", "sqlite:b.db"}, "both set"},
+		{[]string{"--facts-file", at("nothing")}, "--facts-file"},
+		{[]string{"--facts-file", at("none")}, "has to have one line"},
+		{[]string{"--facts-file", at("two")}, "has to have one line"},
+		{[]string{"--substrate-file", at("substrate"), "--substrate", "redis://h:1"}, "both set"},
+		{[]string{"--substrate-file", at("none")}, "has to have one line"},
+	} {
+		o := run(t, append([]string{"serve", "--jwt-secret-file", secret}, c.args...)...)
+		o.fails(t, exitUsage, c.says)
+		if strings.Contains(o.errors, "hunter2") {
+			t.Errorf("the message has a password: %s", o.errors)
+		}
+	}
+	if o := run(t, "doctor", "--facts-file", at("facts"), "--jwt-secret-file", secret); o.code == exitUsage {
+		t.Errorf("doctor: %s", o.errors)
+	}
+}

@@ -103,7 +103,7 @@ func (m *mysqlDatabase) setup(ctx context.Context, c fullConn, r role) error {
 			return err
 		}
 	}
-	if err := setupTiDB(ctx, c); err != nil || r != roleOwning {
+	if err := m.setupVersion(ctx, c); err != nil || r != roleOwning {
 		return err
 	}
 	// The name of a lock is short, and the same for the whole server.
@@ -115,14 +115,30 @@ func (m *mysqlDatabase) setup(ctx context.Context, c fullConn, r role) error {
 	return err
 }
 
-// setupTiDB has transactions lock what they write, and answers come from who may write. Elsewhere
-// there is nothing to choose.
-func setupTiDB(ctx context.Context, c fullConn) error {
+// setupVersion says what only some servers understand. A transaction of a store that others use, too,
+// must not keep its locks while its process is paused; MySQL itself has no such setting.
+func (m *mysqlDatabase) setupVersion(ctx context.Context, c fullConn) error {
 	version, err := ask(ctx, c, "SELECT VERSION()")
-	if err != nil || !strings.Contains(textOf(version[0]), "TiDB") {
+	if err != nil {
 		return err
 	}
-	err = run(ctx, c, "SET SESSION tidb_txn_mode = 'pessimistic', SESSION tidb_replica_read = 'leader'")
+	idle := ""
+	switch text := textOf(version[0]); {
+	case strings.Contains(text, "TiDB"):
+		idle = "tidb_idle_transaction_timeout"
+		err = setupTiDB(ctx, c)
+	case strings.Contains(text, "MariaDB"):
+		idle = "idle_transaction_timeout"
+	}
+	if err != nil || idle == "" || !m.o.Shared {
+		return err
+	}
+	return run(ctx, c, fmt.Sprintf("SET SESSION %s = %d", idle, int(idleMost.Seconds())))
+}
+
+// setupTiDB has transactions lock what they write, and answers come from who may write.
+func setupTiDB(ctx context.Context, c fullConn) error {
+	err := run(ctx, c, "SET SESSION tidb_txn_mode = 'pessimistic', SESSION tidb_replica_read = 'leader'")
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,10 @@ func parsePostgres(name string, o Options) (*server, error) {
 	}, nil
 }
 
+// idleMost is how long a transaction of a store that others use, too, may wait for its process: one that
+// was paused would keep its locks, and nobody could take over what it owned.
+const idleMost = 3 * time.Second
+
 // postgres is a schema of a database.
 type postgres struct {
 	schema string
@@ -79,6 +83,9 @@ SET tcp_keepalives_idle = %d; SET tcp_keepalives_interval = %d; SET tcp_keepaliv
 SET default_transaction_read_only = off;`,
 		p.schema, p.wait().Milliseconds(), int(keepAliveIdle.Seconds()),
 		int(keepAliveEvery.Seconds()), keepAlives)
+	if p.o.Shared {
+		text += fmt.Sprintf("SET idle_in_transaction_session_timeout = %d;", idleMost.Milliseconds())
+	}
 	if r != roleKeeping {
 		text += postgresPlans
 	}

@@ -23,7 +23,7 @@ var core = []string{".", "unread", "unread/intake", "unread/snapshot", "facts", 
 
 // published is what somebody outside this module is meant to import.
 var published = slices.Concat(core, []string{
-	"httpapi/...", "live/...", "inbox/...", "outbox/...", "ownership/...", "client/...", "relay/...",
+	"httpapi/...", "live/...", "inbox/...", "outbox/...", "ownership/...", "substrate/...", "client/...", "relay/...",
 })
 
 // places is the direction of imports: cmd, httpapi, the adapters, the library, its two halves, the
@@ -50,6 +50,7 @@ var places = []place{
 	{pattern: "inbox/...", may: core},
 	{pattern: "outbox/...", may: core},
 	{pattern: "ownership/...", may: core},
+	{pattern: "substrate/...", may: core},
 	{pattern: "httpapi/...", may: slices.Concat(core, []string{
 		"live/...", "inbox/...", "outbox/...", "ownership/...", "web/...", "unread/intake",
 	})},

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/tidemark-im/tidemark/internal/servers"
 )
 
 // program is what main runs; tests put other streams in.
@@ -65,7 +67,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.command(ctx, command, started)
 	}
 	for _, s := range started {
-		if _, err := fmt.Fprintf(p.out, "%s=%s\n", s.kind.variable, s.dsn); err != nil {
+		if _, err := fmt.Fprintf(p.out, "%s=%s\n", s.Kind().Variable, s.DSN); err != nil {
 			return 1
 		}
 	}
@@ -95,15 +97,15 @@ func commandOf(args []string) ([]string, error) {
 }
 
 // choose finds kinds by their names.
-func choose(names string) ([]*kind, error) {
-	var chosen []*kind
+func choose(names string) ([]*servers.Kind, error) {
+	var chosen []*servers.Kind
 	for name := range strings.SplitSeq(names, ",") {
-		i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
+		i := slices.IndexFunc(servers.Kinds, func(k *servers.Kind) bool { return k.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("--only: %q is not postgres, mysql or redis", name)
 		}
-		if !slices.Contains(chosen, kinds[i]) {
-			chosen = append(chosen, kinds[i])
+		if !slices.Contains(chosen, servers.Kinds[i]) {
+			chosen = append(chosen, servers.Kinds[i])
 		}
 	}
 	return chosen, nil
@@ -111,25 +113,25 @@ func choose(names string) ([]*kind, error) {
 
 // startAll starts the kinds beside each other. Its error joins those that could not be started;
 // the others run all the same.
-func (p *program) startAll(ctx context.Context, chosen []*kind) ([]*server, error) {
+func (p *program) startAll(ctx context.Context, chosen []*servers.Kind) ([]*servers.Server, error) {
 	type outcome struct {
-		s   *server
+		s   *servers.Server
 		err error
 	}
 	ends := make([]chan outcome, len(chosen))
 	for i, k := range chosen {
 		ends[i] = make(chan outcome, 1)
 		go func() {
-			s, err := start(ctx, k)
+			s, err := servers.Start(ctx, k)
 			ends[i] <- outcome{s, err}
 		}()
 	}
-	var started []*server
+	var started []*servers.Server
 	var failed error
 	for i, k := range chosen {
 		o := <-ends[i]
 		if o.err != nil {
-			err := fmt.Errorf("%s: %w", k.name, o.err)
+			err := fmt.Errorf("%s: %w", k.Name, o.err)
 			p.say(err)
 			failed = errors.Join(failed, err)
 			continue
@@ -140,23 +142,23 @@ func (p *program) startAll(ctx context.Context, chosen []*kind) ([]*server, erro
 }
 
 // stopAll stops every server and reports what went wrong.
-func stopAll(servers []*server) error {
+func stopAll(all []*servers.Server) error {
 	var failed error
-	for _, s := range servers {
-		failed = errors.Join(failed, s.stop())
+	for _, s := range all {
+		failed = errors.Join(failed, s.Stop())
 	}
 	return failed
 }
 
 // command runs a command with the servers' variables. It is asked to end when ctx does.
-func (p *program) command(ctx context.Context, args []string, servers []*server) int {
+func (p *program) command(ctx context.Context, args []string, all []*servers.Server) int {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopTimeout
+	cmd.WaitDelay = servers.StopTimeout
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.in, p.out, p.err
 	cmd.Env = os.Environ()
-	for _, s := range servers {
-		cmd.Env = append(cmd.Env, s.kind.variable+"="+s.dsn)
+	for _, s := range all {
+		cmd.Env = append(cmd.Env, s.Kind().Variable+"="+s.DSN)
 	}
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -171,16 +173,16 @@ func (p *program) command(ctx context.Context, args []string, servers []*server)
 }
 
 // stay returns when ctx ends, when the standard input does, or when a server ends by itself.
-func (p *program) stay(ctx context.Context, servers []*server) {
-	over := make(chan string, len(servers)+1)
+func (p *program) stay(ctx context.Context, all []*servers.Server) {
+	over := make(chan string, len(all)+1)
 	go func() { // left behind at the end of the process when a signal comes first
 		_, _ = io.Copy(io.Discard, p.in)
 		over <- ""
 	}()
-	for _, s := range servers {
+	for _, s := range all {
 		go func() { // ends with the server, which is stopped after this
-			<-s.ended
-			over <- s.kind.name
+			<-s.Ended()
+			over <- s.Kind().Name
 		}()
 	}
 	select {

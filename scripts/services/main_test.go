@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/tidemark-im/tidemark/internal/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -43,7 +45,7 @@ func empty(t *testing.T, dir string) {
 
 func needRedis(t *testing.T) {
 	t.Helper()
-	if _, err := kinds[2].find(); err != nil {
+	if _, err := servers.Kinds[2].Find(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
@@ -93,7 +95,7 @@ func ping(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := redisAnswers(conn); err != nil {
+	if err := servers.Kinds[2].Answers(conn); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,9 +122,9 @@ func TestRunCommand(t *testing.T) {
 func TestMissing(t *testing.T) {
 	dir := own(t)
 	t.Setenv("PATH", "")
-	kept := kinds
-	defer func() { kinds = kept }()
-	kinds = []*kind{{name: "redis", binaries: []string{"no-such-server"}, packages: "redis-server"}}
+	kept := servers.Kinds
+	defer func() { servers.Kinds = kept }()
+	servers.Kinds = []*servers.Kind{{Name: "redis", Binaries: []string{"no-such-server"}, Packages: "redis-server"}}
 	for _, ci := range []bool{false, true} {
 		var out, complaints bytes.Buffer
 		p := program{in: strings.NewReader(""), out: &out, err: &complaints, ci: ci}

@@ -22,6 +22,8 @@ const (
 	gcLibrary           = "gc-library-time"
 	httpConstant        = "http-constant"
 	httpPostgres        = "http-postgres"
+	twoNodes            = "two-nodes"
+	twoNodesStatements  = "two-nodes-statements"
 	parallelRead        = "parallel-mark-read"
 	parallelPost        = "parallel-post"
 	flushRows           = "flush-rows"
@@ -57,6 +59,10 @@ func Suite() *bench.Suite {
 			{Name: "start", Fills: []string{processStart}, Run: runStart},
 			{Name: "flush", Fills: []string{flushRows}, Run: runFlush},
 			{Name: "bell", Fills: []string{inboxBadge}, Run: runBell},
+			{
+				Name: "pair", Against: "postgres", Fills: []string{twoNodes, twoNodesStatements},
+				Run: runPair,
+			},
 			{
 				Name: "postgres", Against: "postgres",
 				Fills: []string{httpPostgres, postgresMessage, postgresCountsTable}, Run: runPostgres,
@@ -162,6 +168,15 @@ var catalogue = []bench.Definition{
 	{
 		Name: httpPostgres, Bound: least(100), Held: "PostgreSQL by Tidemark",
 		Title: "200 counts over HTTP against COUNT(*) of PostgreSQL over its own wire.",
+	},
+	{
+		Name: twoNodes, Bound: least(1.8), Held: "rate of two nodes by rate of one",
+		Title: "Messages in workspaces spread over two nodes on one PostgreSQL, against one node.",
+	},
+	{
+		Name: twoNodesStatements, Bound: most(1.05),
+		Held:  "statements of two nodes by statements of one",
+		Title: "Statements that such a message costs, leases included.",
 	},
 	{
 		Name: httpConstant, Bound: least(0.65), Held: "rate of counts by rate of constants",

@@ -81,6 +81,14 @@ func TestPostgres(t *testing.T) {
 	measureQuickly(t, "^(http-postgres|postgres-.*)$", rival(t, "postgres"))
 }
 
+// Two nodes share a database, and each statement belongs to a message, whoever owns its workspace.
+func TestPair(t *testing.T) {
+	r := measureQuickly(t, "^two-nodes", rival(t, "postgres"))
+	if f := r.Figures[len(r.Figures)-1]; f.Name != twoNodesStatements || f.Verdict != bench.Met {
+		t.Errorf("%s is %s: %v", f.Name, f.Verdict, f.Ratio.Values) // a count: the same on every machine
+	}
+}
+
 func TestRedis(t *testing.T) { measureQuickly(t, "^redis-", rival(t, "redis")) }
 
 func TestBell(t *testing.T) { measureQuickly(t, "^inbox-badge$", nil) }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package servers
 
 import (
 	"context"
@@ -15,33 +15,33 @@ import (
 	"syscall"
 )
 
-// kinds are the servers that this program knows.
-var kinds = []*kind{
+// Kinds are the servers that are known.
+var Kinds = []*Kind{
 	{
-		name: "postgres", variable: "TIDEMARK_TEST_POSTGRES",
-		binaries: []string{"postgres"}, places: []string{"/usr/lib/postgresql/*/bin"},
-		packages: "postgresql", users: []string{"postgres"},
+		Name: "postgres", Variable: "TIDEMARK_TEST_POSTGRES",
+		Binaries: []string{"postgres"}, places: []string{"/usr/lib/postgresql/*/bin"},
+		Packages: "postgresql", users: []string{"postgres"},
 		end:     syscall.SIGINT, // a fast shutdown, which does not wait for clients
-		prepare: preparePostgres, args: postgresArgs, answers: postgresAnswers,
+		prepare: preparePostgres, args: postgresArgs, Answers: postgresAnswers,
 		dsn: func(port int) string {
 			return fmt.Sprintf("postgres://postgres@%s:%d/postgres?sslmode=disable", loopback, port)
 		},
 	},
 	{
-		name: "mysql", variable: "TIDEMARK_TEST_MYSQL",
-		binaries: []string{"mariadbd", "mysqld"}, places: []string{"/usr/sbin"},
-		packages: "mariadb-server", users: []string{"mysql"},
+		Name: "mysql", Variable: "TIDEMARK_TEST_MYSQL",
+		Binaries: []string{"mariadbd", "mysqld"}, places: []string{"/usr/sbin"},
+		Packages: "mariadb-server", users: []string{"mysql"},
 		end:     syscall.SIGTERM,
-		prepare: prepareMariaDB, args: mariaDBArgs, answers: mysqlAnswers,
+		prepare: prepareMariaDB, args: mariaDBArgs, Answers: mysqlAnswers,
 		dsn: func(port int) string {
 			return fmt.Sprintf("tidemark:tidemark@tcp(%s:%d)/tidemark", loopback, port)
 		},
 	},
 	{
-		name: "redis", variable: "TIDEMARK_TEST_REDIS",
-		binaries: []string{"redis-server", "valkey-server"},
-		packages: "redis-server", end: syscall.SIGTERM,
-		args: redisArgs, answers: redisAnswers,
+		Name: "redis", Variable: "TIDEMARK_TEST_REDIS",
+		Binaries: []string{"redis-server", "valkey-server"},
+		Packages: "redis-server", end: syscall.SIGTERM,
+		args: redisArgs, Answers: redisAnswers,
 		dsn: func(port int) string { return fmt.Sprintf("redis://%s:%d/0", loopback, port) },
 	},
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package servers
 
 import (
 	"context"
@@ -20,25 +20,25 @@ import (
 const (
 	readyTimeout = 60 * time.Second
 	readyPoll    = 50 * time.Millisecond
-	stopTimeout  = 15 * time.Second
+	StopTimeout  = 15 * time.Second
 	portTries    = 3 // a port that was free may be taken meanwhile
 )
 
-// kind is a sort of server.
-type kind struct {
-	name     string
-	variable string
-	binaries []string // names of the server's program, the first one found is taken
+// Kind is a sort of server.
+type Kind struct {
+	Name     string
+	Variable string
+	Binaries []string // names of the server's program, the first one found is taken
 	places   []string // patterns of directories beside PATH, the last match is taken
-	packages string   // of Debian, for the message
+	Packages string   // of Debian, for the message
 	users    []string // for root: who runs it, the first one that exists
 	end      syscall.Signal
 	// prepare fills the directory; nil where nothing has to be done.
 	prepare func(ctx context.Context, at place) error
 	// args are the server's own.
 	args func(at place) []string
-	// answers reports that the server takes requests.
-	answers func(conn net.Conn) error
+	// Answers reports that the server takes requests.
+	Answers func(conn net.Conn) error
 	dsn     func(port int) string
 }
 
@@ -51,18 +51,18 @@ type place struct {
 	log    *os.File
 }
 
-// server is a process that runs.
-type server struct {
-	kind  *kind
+// Server is a process that runs.
+type Server struct {
+	kind  *Kind
 	place place
-	dsn   string
+	DSN   string
 	cmd   *exec.Cmd
 	ended chan struct{} // closed once the process is gone
 }
 
-// find looks for one of the programs.
-func (k *kind) find() (string, error) {
-	for _, name := range k.binaries {
+// Find looks for one of the kind's programs.
+func (k *Kind) Find() (string, error) {
+	for _, name := range k.Binaries {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil // as it is called: some programs ask for their own name
 		}
@@ -74,12 +74,12 @@ func (k *kind) find() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("not installed (%s); on Debian: apt-get install %s",
-		strings.Join(k.binaries, ", "), k.packages)
+		strings.Join(k.Binaries, ", "), k.Packages)
 }
 
-// start makes a server and waits until it answers.
-func start(ctx context.Context, k *kind) (*server, error) {
-	binary, err := k.find()
+// Start makes a server and waits until it answers.
+func Start(ctx context.Context, k *Kind) (*Server, error) {
+	binary, err := k.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -91,25 +91,25 @@ func start(ctx context.Context, k *kind) (*server, error) {
 	}
 }
 
-func startOnce(ctx context.Context, k *kind, binary string) (*server, error) {
+func startOnce(ctx context.Context, k *Kind, binary string) (*Server, error) {
 	at := place{binary: binary}
 	var err error
-	if at.dir, err = os.MkdirTemp("", "tidemark-"+k.name+"-*"); err != nil {
+	if at.dir, err = os.MkdirTemp("", "tidemark-"+k.Name+"-*"); err != nil {
 		return nil, err
 	}
-	s := &server{kind: k, place: at}
+	s := &Server{kind: k, place: at}
 	if err = s.begin(ctx); err == nil {
 		err = s.await(ctx)
 	}
 	if err != nil {
 		err = fmt.Errorf("%w%s", err, s.complaint())
-		return nil, errors.Join(err, s.stop())
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
 // begin prepares the directory and starts the process.
-func (s *server) begin(ctx context.Context) error {
+func (s *Server) begin(ctx context.Context) error {
 	var err error
 	at := &s.place
 	if at.port, err = freePort(ctx); err != nil {
@@ -137,7 +137,7 @@ func (s *server) begin(ctx context.Context) error {
 		_ = s.cmd.Wait() // how it ended matters only before it was asked to
 		close(s.ended)
 	}()
-	s.dsn = s.kind.dsn(at.port)
+	s.DSN = s.kind.dsn(at.port)
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (at *place) command(ctx context.Context, binary string, args ...string) *ex
 }
 
 // await polls until the server answers, ends, or takes too long.
-func (s *server) await(ctx context.Context) error {
+func (s *Server) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	tick := time.NewTicker(readyPoll)
@@ -196,7 +196,7 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
-func (s *server) ask(ctx context.Context) error {
+func (s *Server) ask(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(s.place.port)))
 	if err != nil {
@@ -206,11 +206,11 @@ func (s *server) ask(ctx context.Context) error {
 	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return err
 	}
-	return s.kind.answers(conn)
+	return s.kind.Answers(conn)
 }
 
 // complaint is the end of the server's log, for a message.
-func (s *server) complaint() string {
+func (s *Server) complaint() string {
 	raw, err := os.ReadFile(filepath.Join(s.place.dir, "log"))
 	if err != nil || len(raw) == 0 {
 		return ""
@@ -219,17 +219,17 @@ func (s *server) complaint() string {
 	return ": " + strings.Join(lines[max(0, len(lines)-3):], " | ")
 }
 
-// stop asks the process to end, ends it if it does not, and removes the directory.
-func (s *server) stop() error {
+// Stop asks the process to end, ends it if it does not, and removes the directory.
+func (s *Server) Stop() error {
 	var failed error
 	if s.cmd != nil {
 		_ = s.cmd.Process.Signal(s.kind.end) // it may be gone already
-		timer := time.NewTimer(stopTimeout)
+		timer := time.NewTimer(StopTimeout)
 		defer timer.Stop()
 		select {
 		case <-s.ended:
 		case <-timer.C:
-			failed = fmt.Errorf("%s: did not end in %v and was killed", s.kind.name, stopTimeout)
+			failed = fmt.Errorf("%s: did not end in %v and was killed", s.kind.Name, StopTimeout)
 			_ = s.cmd.Process.Kill()
 			<-s.ended
 		}
@@ -252,3 +252,19 @@ func freePort(ctx context.Context) (int, error) {
 	defer l.Close() //nolint:errcheck // nothing was accepted
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
+
+// Named finds a kind by its name.
+func Named(name string) (*Kind, error) {
+	for _, k := range Kinds {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("no kind of server is called %q", name)
+}
+
+// Kind is what the server is.
+func (s *Server) Kind() *Kind { return s.kind }
+
+// Ended is closed once the process is gone.
+func (s *Server) Ended() <-chan struct{} { return s.ended }
