@@ -295,10 +295,11 @@ func (m *Model) drawPane() []string {
 // welcome is what stands where no room is open.
 func (m *Model) welcome() []string {
 	if why := m.world.Unreached; why != "" && len(m.world.Rooms) == 0 {
-		return []string{
-			"Not connected: " + why + ".", "It is tried again; c tries at once.", "",
-			"Marks of before are kept, and sent once there is a connection.",
+		next := "It is tried again; c tries at once."
+		if m.world.SignedOut != "" {
+			next = "Another token is needed."
 		}
+		return []string{"Not connected: " + why + ".", next, "", "Marks of before are kept, and sent later."}
 	}
 	return []string{"Choose a room and open it with Enter. ? is help."}
 }
