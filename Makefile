@@ -63,8 +63,9 @@ web-hub:
 	TIDEMARK_BINARY=$(CURDIR)/bin/tidemark npm --prefix web run test:hub:built -w sdk
 
 .PHONY: recorded
-recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, without the race detector
-	$(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos ./cmd/tidemark
+recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, on each database, without the race detector
+	$(GO) run ./scripts/services --only postgres,mysql run -- \
+	  $(GO) test -count=1 -timeout $(TIMEOUT) -run 'Replay' ./internal/replay ./internal/chaos ./cmd/tidemark
 
 .PHONY: race
 race: ## Run the tests of PKG= that match RUN= with the race detector, uncached
@@ -131,6 +132,11 @@ soak-wakes: ## Send 105,000 wakes to a receiver that fails, is late, silent and 
 soak-client: ## Play 10,000 seeded histories of two clients, a server and an unkind network; minutes
 	TIDEMARK_SEEDS=1000 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulatedDevices$$' ./client
 
+.PHONY: soak-inbox
+soak-inbox: ## Check 10,000 arrival races, and 100,000 operations on both projections against a recount; minutes
+	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v \
+	  -run '^(TestArrivalRaceHistories|TestRandomHistories|TestSummaryHistories)$$' ./inbox/...
+
 .PHONY: soak
-soak: soak-client ## Run the long versions of the crash, race and replay tests; this takes hours
+soak: soak-client soak-inbox ## Run the long versions of the crash, race and replay tests; this takes hours
 	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '$(RUN)' $(PKG)
