@@ -143,8 +143,8 @@ soak-wakes: ## Send 105,000 wakes to a receiver that fails, is late, silent and 
 	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '^(TestDeliveries|TestKilledWorkers)$$' ./outbox
 
 .PHONY: soak-client
-soak-client: ## Play 10,000 seeded histories of two clients, a server and an unkind network; minutes
-	TIDEMARK_SEEDS=1000 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulatedDevices$$' ./client
+soak-client: ## Play 10,000 seeded histories of two clients, a server and an unkind network, SEED= from there; minutes
+	TIDEMARK_SEED=$(or $(SEED),0) TIDEMARK_SEEDS=1000 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulatedDevices$$' ./client
 
 .PHONY: soak-inbox
 soak-inbox: ## Check 10,000 arrival races, and 100,000 operations on both projections against a recount; minutes

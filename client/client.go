@@ -68,7 +68,8 @@ type Client struct {
 	early      map[string]readsync.State
 	tick       uint64 // counts events of the stream
 	listed     bool
-	stale      bool // the list has to be loaded
+	gaps       uint64 // how often something may have been missed that the list has
+	filled     uint64 // how many of them the last loading of the list has filled
 	departures departures
 	// unresolved are sessions of which the server has to say what became of them.
 	unresolved []string

@@ -27,6 +27,7 @@ type orders struct {
 	Step              string   // at which to stop and wait for the end; empty for none
 	Stop              int64    // when it comes for so many times
 	Lose              bool     // mark the one session, which is refused
+	Switch            []string // the servers to change to, before each session; empty for none
 }
 
 // runChild is a process that does three things, says when each of them is shown, and then waits for
@@ -56,17 +57,27 @@ func runChild() {
 		}
 	})
 	token := func(context.Context) (string, error) { return o.Token, nil }
-	c, err := client.OpenWith(context.Background(), o.Base, token, o.Path, options)
-	if err != nil {
-		die(err)
-	}
 	await := func(holds func() bool) {
 		for !holds() {
 			<-moved
 		}
 	}
-	await(func() bool { _, complete := c.Sessions(); return complete })
+	open := func(base string) *client.Client {
+		c, err := client.OpenWith(context.Background(), base, token, o.Path, options)
+		if err != nil {
+			die(err)
+		}
+		await(func() bool { _, complete := c.Sessions(); return complete })
+		return c
+	}
+	c := open(o.Base)
 	for i, id := range o.Sessions {
+		if i < len(o.Switch) {
+			if err := c.Close(); err != nil {
+				die(err)
+			}
+			c = open(o.Switch[i])
+		}
 		s, err := c.Session(id)
 		if err != nil {
 			die(err)

@@ -62,7 +62,7 @@ func (c *Client) Settled() bool {
 			return false
 		}
 	}
-	return !c.stale && len(c.unresolved) == 0
+	return c.filled == c.gaps && len(c.unresolved) == 0
 }
 
 // Departed is how many sessions are remembered to be gone.

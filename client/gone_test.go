@@ -3,6 +3,8 @@ package client_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -38,6 +40,39 @@ func TestDeparturesAreForgotten(t *testing.T) {
 	}
 	if list, _ := d.Sessions(); len(list) != 1 || list[0].ID != "into" || len(told) != merged {
 		t.Errorf("%d sessions are left, and %d were told", len(list), len(told))
+	}
+}
+
+// A list that the server told before a merge, and that arrives after it, does not bring the session back.
+//
+// covers: SE-125
+func TestAnOldListBringsNothingBack(t *testing.T) {
+	w := newWorld(t)
+	w.session("old", 1)
+	w.session("into", 1)
+	told, proceed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.guard(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path != "/api/sessions" || r.Method != http.MethodGet {
+			next.ServeHTTP(rw, r)
+			return
+		}
+		rec := httptest.NewRecorder()
+		next.ServeHTTP(rec, r)
+		once.Do(func() { close(told) })
+		<-proceed
+		rw.WriteHeader(rec.Code)
+		_, _ = rw.Write(rec.Body.Bytes()) // the client may be gone
+	})
+	d := w.open()
+	<-told
+	w.await("both, by the stream", func() bool { list, _ := d.Sessions(); return len(list) == 2 })
+	w.want(200, "POST", "/api/sessions/old/merge", w.token("A"), object{"opId": "m", "into": "into"})
+	w.await("the merge", func() bool { list, _ := d.Sessions(); return len(list) == 1 })
+	close(proceed)
+	w.await("the list", func() bool { _, complete := d.Sessions(); return complete })
+	if list, _ := d.Sessions(); len(list) != 1 || list[0].ID != "into" {
+		t.Errorf("listed are %+v", list)
 	}
 }
 

@@ -238,7 +238,7 @@ func (c *Client) listOnce(ctx context.Context) error {
 		if ids := c.unresolved; len(ids) > 0 && c.restored { // what was meant for them is known
 			id = ids[0]
 		}
-		stale := c.stale
+		stale := c.filled != c.gaps
 		c.mu.Unlock()
 		switch {
 		case id != "":
@@ -308,16 +308,12 @@ func (c *Client) listPage(
 func (c *Client) relist(ctx context.Context) error {
 	defer c.asking(false)()
 	c.mu.Lock()
-	c.stale = false
-	began := c.tick
+	gaps, began := c.gaps, c.tick
 	c.mu.Unlock()
 	listed := make(map[string]struct{})
 	for token := ""; ; {
 		page, err := c.listPage(ctx, token, listed)
 		if err != nil {
-			c.mu.Lock()
-			c.stale = true
-			c.mu.Unlock()
 			return err
 		}
 		c.mu.Lock()
@@ -341,7 +337,7 @@ func (c *Client) relist(ctx context.Context) error {
 		}
 	}
 	clear(c.early) // of those that are no more
-	c.listed = true
+	c.listed, c.filled = true, gaps
 	c.mu.Unlock()
 	c.events.add()
 	return nil

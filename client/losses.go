@@ -24,10 +24,16 @@ CREATE TABLE losses (
 );
 CREATE INDEX losses_in_order ON losses (origin, workspace, member, n)`
 
-// keptLosses is how many losses are remembered after they were told.
-const keptLosses = 100
+const (
+	// keptLosses is how many losses are remembered after they were told.
+	keptLosses = 100
+	// mostLosses is how many are kept for somebody to tell of: of a caller whose OnEvent never returns
+	// the oldest are forgotten.
+	mostLosses = readsync.MaxOperations
+)
 
-// lost writes losses beside the removal of their operations, and lets the oldest go that were told.
+// lost writes losses beside the removal of their operations, and lets the oldest go that were told, or
+// that are too many.
 func (s *store) lost(ctx context.Context, tx *sql.Tx, ns Namespace, losses []readsync.Loss) error {
 	for i := range losses {
 		text, err := json.Marshal(losses[i])
@@ -44,13 +50,15 @@ func (s *store) lost(ctx context.Context, tx *sql.Tx, ns Namespace, losses []rea
 	if len(losses) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM losses
-		WHERE origin = ?1 AND workspace = ?2 AND member = ?3 AND told = 1 AND n <= (
-			SELECT n FROM losses WHERE origin = ?1 AND workspace = ?2 AND member = ?3
-			ORDER BY n DESC LIMIT 1 OFFSET ?4)`,
-		s.origin, ns.Workspace, ns.Member, keptLosses)
-	if err != nil {
-		return fmt.Errorf("forget losses: %w", err)
+	for most, told := range map[int]int{keptLosses: 1, mostLosses: 0} {
+		_, err := tx.ExecContext(ctx, `DELETE FROM losses
+			WHERE origin = ?1 AND workspace = ?2 AND member = ?3 AND told >= ?4 AND n <= (
+				SELECT n FROM losses WHERE origin = ?1 AND workspace = ?2 AND member = ?3
+				ORDER BY n DESC LIMIT 1 OFFSET ?5)`,
+			s.origin, ns.Workspace, ns.Member, told, most)
+		if err != nil {
+			return fmt.Errorf("forget losses: %w", err)
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/tidemark-im/tidemark/client"
@@ -109,6 +110,51 @@ func TestOldLossesAreForgotten(t *testing.T) {
 	lost := d.Status().Lost
 	if len(lost) != 100 || lost[99].Operation.ID != last {
 		t.Errorf("%d losses are remembered, the last is %+v", len(lost), lost[len(lost)-1])
+	}
+}
+
+// Of a caller who never comes back from OnEvent, losses are bounded as well.
+func TestUntoldLossesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	w.session("s", 1)
+	w.guard(refusing(http.StatusForbidden, "forbidden"))
+	d := w.open().ready(1)
+	lose := func() {
+		t.Helper()
+		if _, err := d.MarkUnread(d.see("s")); err != nil {
+			t.Fatal(err)
+		}
+		d.drained()
+	}
+	lose()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: d.path}).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec(`INSERT INTO losses (origin, workspace, member, id, loss, told)
+		WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 10005)
+		SELECT origin, workspace, member, 'lost-' || i, loss, 0 FROM losses, n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = w.open(at(d))
+	d.mu.Lock() // OnEvent waits for it
+	unlock := sync.OnceFunc(d.mu.Unlock)
+	defer unlock()
+	w.await("the list", func() bool { _, complete := d.Sessions(); return complete })
+	lose()
+	unlock()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(storedIn(t, "losses", d.path, "id")); n > 10_000 {
+		t.Errorf("%d losses are kept", n)
 	}
 }
 

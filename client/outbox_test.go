@@ -179,12 +179,17 @@ func TestOperationsOutliveTheProcess(t *testing.T) {
 // stored reads a column of a file that no client has open.
 func stored(t *testing.T, path, column string) []string {
 	t.Helper()
+	return storedIn(t, "operations", path, column)
+}
+
+func storedIn(t *testing.T, table, path, column string) []string {
+	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.Query("SELECT " + column + " FROM operations ORDER BY n")
+	rows, err := db.Query("SELECT " + column + " FROM " + table + " ORDER BY n")
 	if err != nil {
 		t.Fatal(err)
 	}

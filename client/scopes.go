@@ -70,6 +70,8 @@ type hub struct {
 	pages    *scopePages
 	// reopen ends the open stream, which then begins anew with the windows that there are.
 	reopen func()
+	// subscribed are the scopes whose messages the stream tells.
+	subscribed map[string]struct{}
 }
 
 // scopePages is a list that is being read.

@@ -12,8 +12,8 @@ import (
 	sse "github.com/tmaxmax/go-sse"
 )
 
-// maxSubscribed is how many scopes a stream tells messages of. Further windows load what they lack
-// when the stream is opened anew.
+// maxSubscribed is how many scopes a stream tells messages of. It tells the counts of all, so that
+// further windows load what they lack when a count says that there is something.
 const maxSubscribed = 100
 
 // mostIdlePages is how many pages of the list may bring it no further before it is begun anew.
@@ -97,14 +97,34 @@ func (c *Client) hubPath() string {
 	var open []string
 	for w := range c.windows {
 		if scope, ok := strings.CutPrefix(w.state.Session(), scopeMark); ok {
-			open = append(open, url.QueryEscape(scope))
+			open = append(open, scope)
 		}
 	}
 	slices.Sort(open)
-	if open = slices.Compact(open); len(open) > 0 {
-		path += "?messages=" + strings.Join(open[:min(len(open), maxSubscribed)], ",")
+	open = slices.Compact(open)
+	open = open[:min(len(open), maxSubscribed)]
+	c.hub.subscribed = make(map[string]struct{}, len(open))
+	for i, scope := range open {
+		c.hub.subscribed[scope] = struct{}{}
+		open[i] = url.QueryEscape(scope)
+	}
+	if len(open) > 0 {
+		path += "?messages=" + strings.Join(open, ",")
 	}
 	return path
+}
+
+// lookAfter has the windows of a scope look for messages, if the stream tells of none. c.mu is held.
+func (c *Client) lookAfter(id string) {
+	if _, told := c.hub.subscribed[id]; told {
+		return
+	}
+	for w := range c.windows {
+		if w.state.Session() == scopeTarget(id) {
+			w.state.Interrupted()
+			wake(w.wake)
+		}
+	}
 }
 
 // hubEvent takes in one event of the hub's stream.
@@ -131,6 +151,7 @@ func (c *Client) hubEvent(e *sse.Event, g *guard, last *string) error {
 					h.remove(d.Scope, d.LSN)
 				} else {
 					h.put(d.Scope, d.Row, d.LSN)
+					c.lookAfter(d.Scope)
 				}
 			})
 		}

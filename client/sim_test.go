@@ -26,7 +26,8 @@ const (
 // takes away no mark whose reader had not seen it. At the end both devices show what the server has,
 // nothing is left to be sent, and every operation is done once, or its loss was told.
 //
-// TIDEMARK_SEED plays one seed; TIDEMARK_SEEDS is how many of them, in percent of the usual number.
+// TIDEMARK_SEED plays one seed; TIDEMARK_SEEDS is how many of them, in percent of the usual number,
+// from TIDEMARK_SEED on if both are given: a long run goes on where it was left.
 //
 // covers: SE-068 SE-069 SE-070 SE-093 SE-094 SE-095 SE-098 SE-103 SE-110 SE-125
 func TestSimulatedDevices(t *testing.T) {
@@ -34,11 +35,16 @@ func TestSimulatedDevices(t *testing.T) {
 	if raceDetector {
 		runs = racedRuns
 	}
-	if percent, err := strconv.ParseUint(os.Getenv("TIDEMARK_SEEDS"), 10, 64); err == nil {
+	percent, err := strconv.ParseUint(os.Getenv("TIDEMARK_SEEDS"), 10, 64)
+	many := err == nil
+	if many {
 		runs = runs * percent / 100
 	}
 	if seed, err := strconv.ParseUint(os.Getenv("TIDEMARK_SEED"), 10, 64); err == nil {
-		first, runs = seed, 1
+		first = seed
+		if !many {
+			runs = 1
+		}
 	}
 	var count tally
 	for from := first; from < first+runs; from += runsPerServer {

@@ -176,7 +176,7 @@ func (c *Client) missed(sessions bool) {
 		wake(w.wake)
 	}
 	if sessions {
-		c.stale = true
+		c.gaps++
 		wake(c.listWake)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,6 +45,10 @@ const (
 	maxAnswer = 8 << 20
 	// patience bounds a request, with its answer.
 	patience = 30 * time.Second
+	// mostWaits is how often a request is sent again to a server that answers 429 with Retry-After,
+	// longestWait how long it is left alone each time at most.
+	mostWaits   = 10
+	longestWait = time.Minute
 )
 
 // NewServer names a server. The token must be that of a member whom the server knows.
@@ -112,15 +117,50 @@ func (r *run) fill(text string) string {
 
 // step returns what is wrong with the answer, empty for nothing.
 func (r *run) step(ctx context.Context, s *Step) (string, error) {
+	status, answer, err := r.ask(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	if status == http.StatusUnauthorized && s.Expect.Status != status {
+		return "", errors.New("the server does not take the token")
+	}
+	what := s.Request.Method + " " + s.Request.Path
+	if status != s.Expect.Status {
+		return fmt.Sprintf("%s answered %d %s, expected %d", what, status,
+			brief(answer), s.Expect.Status), nil
+	}
+	return r.judge(what, s, answer)
+}
+
+// ask sends a request, again as long as the server wants to be asked later: it has done nothing then.
+func (r *run) ask(ctx context.Context, s *Step) (status int, answer []byte, err error) {
+	for again := 0; ; again++ {
+		status, wait, answer, err := r.askOnce(ctx, s)
+		if err != nil || status != http.StatusTooManyRequests || s.Expect.Status == status ||
+			wait == 0 || again == mostWaits {
+			return status, answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, nil, ctx.Err()
+		case <-time.After(min(wait, longestWait)):
+		}
+	}
+}
+
+// askOnce returns with the answer how long the server wants to be left alone, zero if it does not say.
+func (r *run) askOnce(
+	ctx context.Context, s *Step,
+) (status int, wait time.Duration, answer []byte, err error) {
 	body := []byte(r.fill(string(s.Request.Body)))
 	address := r.server.URL + r.fill(s.Request.Path)
 	req, err := http.NewRequestWithContext(ctx, s.Request.Method, address, bytes.NewReader(body))
 	if err != nil {
-		return "", fmt.Errorf("make request: %w", err)
+		return 0, 0, nil, fmt.Errorf("make request: %w", err)
 	}
 	token, err := r.token(s.Request.As)
 	if err != nil {
-		return "", err
+		return 0, 0, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	if len(body) > 0 {
@@ -128,22 +168,17 @@ func (r *run) step(ctx context.Context, s *Step) (string, error) {
 	}
 	resp, err := r.server.Client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("ask the server: %w", err)
+		return 0, 0, nil, fmt.Errorf("ask the server: %w", err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return "", fmt.Errorf("read the answer: %w", err)
+		return 0, 0, nil, fmt.Errorf("read the answer: %w", err)
 	}
-	if resp.StatusCode == http.StatusUnauthorized && s.Expect.Status != resp.StatusCode {
-		return "", errors.New("the server does not take the token")
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
+		wait = time.Duration(n) * time.Second
 	}
-	what := s.Request.Method + " " + s.Request.Path
-	if resp.StatusCode != s.Expect.Status {
-		return fmt.Sprintf("%s answered %d %s, expected %d", what, resp.StatusCode,
-			brief(answer), s.Expect.Status), nil
-	}
-	return r.judge(what, s, answer)
+	return resp.StatusCode, wait, answer, nil
 }
 
 // errNoTokens says that a hub case was given to a server without Tokens.

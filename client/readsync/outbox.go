@@ -98,7 +98,7 @@ func NewUnread(id string, seen View, createdAt int64) Operation {
 // when the state was seen. It returns ErrFull, or ErrStale for a mark on top of something that did
 // not come about.
 func (o *Outbox) Add(op Operation, base Version) (Change, string, error) {
-	if op.After != "" && o.index(op.After) < 0 {
+	if op.After != "" && !o.brings(op.After, op.ExpectedVersion) {
 		switch {
 		case slices.Contains(o.done, op.After):
 			op.After = ""
@@ -121,6 +121,13 @@ func (o *Outbox) Add(op Operation, base Version) (Change, string, error) {
 		return Change{}, "", ErrFull
 	}
 	return Change{Put: []Operation{op}}, op.ID, nil
+}
+
+// brings tells whether a waiting operation is to bring about a version. One whose own foundation is
+// gone names an older version by now, and what was seen on top of it will not come about.
+func (o *Outbox) brings(id string, v Version) bool {
+	i := o.index(id)
+	return i >= 0 && o.ops[i].ExpectedVersion+1 == v
 }
 
 // folds tells whether a waiting operation and a new one are reads that differ in the revision only,
@@ -250,7 +257,10 @@ func (o *Outbox) drop(rest Outbox, why Reason, which func(*Operation) bool) Chan
 
 // fulfilled removes an operation that came out as it was meant to: what builds on it stands.
 func (o *Outbox) fulfilled(op Operation) Change {
-	c := Change{Remove: []string{op.ID}, Done: []string{op.ID}}
+	c := Change{Remove: []string{op.ID}}
+	if op.Flips {
+		c.Done = []string{op.ID} // another one brings about no version to build on
+	}
 	for _, later := range o.ops {
 		if later.After == op.ID {
 			later.After = ""

@@ -305,6 +305,35 @@ func TestWhatWasSeenLongAgo(t *testing.T) {
 	}
 }
 
+// What was seen on top of a read promises nothing once the mark under that read is lost: the version that
+// it was to bring about is another device's mark.
+//
+// covers: SE-068 SE-070 SE-103
+func TestWhatWasSeenOnAReadThatWasRebased(t *testing.T) {
+	for _, settled := range []bool{false, true} {
+		q := newQueue(t)
+		mark := q.mark("s")
+		read := q.read("s", 13)
+		seen := q.see("s")
+		theirs := state{ContentRevision: 13, ReadRevision: 10, ManualUnread: true, Version: 6}
+		q.begin(mark)
+		q.answer(mark, "s", conflict(theirs))
+		if settled {
+			q.begin(read)
+			q.answer(read, "s", ok(theirs.Merge(state{ReadRevision: 13})))
+		}
+		if _, _, err := q.Add(readsync.NewUnread("x", seen, 0), seen.Base); !errors.Is(err, readsync.ErrStale) {
+			t.Errorf("settled: %t: a mark: %v", settled, err)
+		}
+		q.take(readsync.NewRead("later", seen, 13, 0), seen.Base)
+		for _, op := range q.Operations() {
+			if op.ExpectedVersion >= 5 || op.Flips {
+				t.Errorf("settled: %t: the read is %+v", settled, op)
+			}
+		}
+	}
+}
+
 func TestOperationsAreGivenUpInTime(t *testing.T) {
 	q := newQueue(t)
 	old := q.read("r", 3)

@@ -231,6 +231,20 @@ func TestAStateIsNoViewing(t *testing.T) {
 	}
 }
 
+// A mark that took the place of the one that the window was opened on was not seen by the opening.
+//
+// covers: SE-081
+func TestOpeningTakesNoLaterMarkAway(t *testing.T) {
+	marked := state{ContentRevision: 12, ReadRevision: 12, ManualUnread: true, Version: 5}
+	w := readsync.Open("s")
+	w.Latest(w.Asked(), readsync.Page{Messages: rows(12, 12), ReadThroughRevision: 12}, readsync.View{Session: "s", State: marked, Base: 5})
+	again := marked
+	again.Version = 7
+	if r, reads := w.Observe(looking(&w), again); reads {
+		t.Errorf("reads %d at a mark of version 7", r)
+	}
+}
+
 func TestOpeningTakesTheMarkAway(t *testing.T) {
 	marked := state{ContentRevision: 12, ReadRevision: 12, ManualUnread: true, Version: 5}
 	w := readsync.Open("s")

@@ -69,7 +69,8 @@ func (c *chatCommand) credentials() (client.Token, error) {
 // follow takes a sign-in link apart: the token is in its fragment.
 func (c *chatCommand) follow() error {
 	if c.URL != "" || c.Token != "" || c.TokenFile != "" {
-		return wrongUsage("a sign-in link takes the place of --url, --token and --token-file")
+		return wrongUsage("a sign-in link takes the place of --url, --token and --token-file, also of those in the" +
+			" environment (TIDEMARK_URL, TIDEMARK_TOKEN)")
 	}
 	base, fragment, _ := strings.Cut(c.Link, "#")
 	values, err := url.ParseQuery(fragment)

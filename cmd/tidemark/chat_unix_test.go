@@ -100,6 +100,7 @@ func TestChatOffline(t *testing.T) {
 
 	x = o.chat(w.url(), "marks.db")
 	x.shows("Connecting…")
+	x.shows("Not connected: the server does not answer.")
 	x.shows("offline")
 	there := o.chat(o.url, "there.db")
 	there.shows("online")

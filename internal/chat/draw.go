@@ -151,19 +151,20 @@ func (m *Model) Draw() (screen string, cursor *tea.Cursor) {
 // drawList is exactly as high and wide as the list.
 func (m *Model) drawList() []string {
 	var rows []string
+	var of []*Room // by row, nil for a heading
 	at, group := 0, ""
 	for i := range m.world.Rooms {
 		r := &m.world.Rooms[i]
 		if r.Group != group {
 			if group = r.Group; len(rows) > 0 {
-				rows = append(rows, fit("", m.listWidth()))
+				rows, of = append(rows, fit("", m.listWidth())), append(of, nil)
 			}
-			rows = append(rows, heading.Render(fit(group, m.listWidth())))
+			rows, of = append(rows, heading.Render(fit(group, m.listWidth()))), append(of, nil)
 		}
 		if r.Key == m.selected {
 			at = len(rows)
 		}
-		rows = append(rows, m.drawRoom(r))
+		rows, of = append(rows, m.drawRoom(r)), append(of, r)
 	}
 	if len(m.world.Rooms) == 0 {
 		text := "Nothing is here yet."
@@ -172,13 +173,44 @@ func (m *Model) drawList() []string {
 		}
 		rows = append(rows, fit(text, m.listWidth()))
 	}
+	from, to := visible(len(rows), at, m.listHeight())
+	if from > 0 { // the choice is in the middle then
+		rows[from] = m.drawBeyond("↑", of[:from+1])
+	}
+	if to < len(rows) {
+		rows[to-1] = m.drawBeyond("↓", of[to-1:])
+	}
 	return window(rows, at, m.listHeight(), m.listWidth())
+}
+
+// drawBeyond says what the list has beyond its edge.
+func (m *Model) drawBeyond(arrow string, rooms []*Room) string {
+	more, unread := 0, 0
+	for _, r := range rooms {
+		if r != nil {
+			more++
+			if r.Dot {
+				unread++
+			}
+		}
+	}
+	text := fmt.Sprintf(" %s %d more", arrow, more)
+	if unread > 0 {
+		text += fmt.Sprintf(", %d unread", unread)
+	}
+	return faint.Render(fit(text, m.listWidth()))
+}
+
+// visible is the part of so many rows that is drawn around one of them, in a height.
+func visible(rows, at, height int) (from, to int) {
+	from = min(max(0, at-height/2), max(0, rows-height))
+	return from, min(rows, from+height)
 }
 
 // window is the part of rows around one of them, filled up to a height.
 func window(rows []string, at, height, width int) []string {
-	from := min(max(0, at-height/2), max(0, len(rows)-height))
-	out := append([]string(nil), rows[from:min(len(rows), from+height)]...)
+	from, to := visible(len(rows), at, height)
+	out := append([]string(nil), rows[from:to]...)
 	for len(out) < height {
 		out = append(out, fit("", width))
 	}
@@ -238,7 +270,10 @@ func (m *Model) marks(r *Room) string {
 func (m *Model) drawPane() []string {
 	width, height := m.paneWidth(), m.paneHeight()
 	if m.open == (Key{}) {
-		rows := []string{fit("", width), fit("Choose a room and open it with Enter. ? is help.", width)}
+		rows := []string{fit("", width)}
+		for _, text := range m.welcome() {
+			rows = append(rows, fit(text, width))
+		}
 		return window(rows, 0, m.listHeight(), width)
 	}
 	r, _ := m.world.room(m.open)
@@ -255,6 +290,18 @@ func (m *Model) drawPane() []string {
 		rows = append(rows, fit("", width))
 	}
 	return append(rows, faint.Render(m.rule()), m.drawComposer())
+}
+
+// welcome is what stands where no room is open.
+func (m *Model) welcome() []string {
+	if why := m.world.Unreached; why != "" && len(m.world.Rooms) == 0 {
+		next := "It is tried again; c tries at once."
+		if m.world.SignedOut != "" {
+			next = "Another token is needed."
+		}
+		return []string{"Not connected: " + why + ".", next, "", "Marks of before are kept, and sent later."}
+	}
+	return []string{"Choose a room and open it with Enter. ? is help."}
 }
 
 // emptiness says why there are no messages.

@@ -419,3 +419,38 @@ func TestStatus(t *testing.T) {
 		}
 	}
 }
+
+// A list that is longer than the screen says what is beyond its edges.
+func TestLongLists(t *testing.T) {
+	m := NewModel()
+	w := World{Online: true, Complete: true}
+	for i := range 30 {
+		w.Rooms = append(w.Rooms, Room{
+			Key: Key{true, fmt.Sprint(i)}, Title: fmt.Sprint("room ", i), Group: groupSessions,
+			Dot: i >= 25 || i == 1, Known: true,
+		})
+	}
+	m.Show(w)
+	m.Resize(80, 11)
+	edges := func() (first, last string) {
+		rows := m.drawList()
+		edge := func(s string) string { return strings.TrimSpace(ansi.Strip(s)) }
+		return edge(rows[0]), edge(rows[len(rows)-1])
+	}
+	for _, at := range []struct {
+		room        int
+		first, last string
+	}{
+		{0, "Sessions", "↓ 22 more, 5 unread"},
+		{15, "↑ 11 more, 1 unread", "↓ 11 more, 5 unread"},
+		{29, "↑ 21 more, 1 unread", "room 29             •"},
+	} {
+		m.selected = w.Rooms[at.room].Key
+		if first, last := edges(); first != at.first || last != at.last {
+			t.Errorf("at %d: %q and %q", at.room, first, last)
+		}
+		if screen, _ := m.Draw(); !strings.Contains(ansi.Strip(screen), fmt.Sprint("room ", at.room, " ")) {
+			t.Errorf("the choice %d is not on the screen", at.room)
+		}
+	}
+}

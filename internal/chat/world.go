@@ -45,6 +45,7 @@ type World struct {
 	Workspace string
 	Online    bool
 	SignedOut string // why no token is taken, empty while one is
+	Unreached string // why nothing is known of the server, empty once it was reached
 	Waiting   int    // marks and reads that the server has not decided on
 	Stuck     bool   // they wait for more than an answer
 	// Messages are those of the open room.
@@ -68,6 +69,9 @@ func newWorld(c *client.Client) World {
 		Online: status.Live && hub.Live, Waiting: status.Pending,
 	}
 	w.Stuck = !w.Online || status.Waiting != nil
+	if w.Member == "" && status.Waiting != nil {
+		w.Unreached = explain(status.Waiting)
+	}
 	for _, err := range []error{status.Waiting, hub.Err} {
 		switch {
 		case w.Online:

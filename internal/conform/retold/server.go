@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/readstate"
 )
 
@@ -30,8 +32,8 @@ type Server struct {
 func Start(ctx context.Context, dir string) (*Server, error) {
 	s := &Server{secret: []byte("a secret that only this server knows.")}
 	var err error
-	facts := "sqlite:" + filepath.Join(dir, "facts.db")
-	if s.engine, err = tidemark.Open(ctx, tidemark.Options{Facts: facts}); err != nil {
+	at := "sqlite:" + filepath.Join(dir, "facts.db")
+	if s.engine, err = tidemark.Open(ctx, tidemark.Options{Facts: at}); err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	if s.auth, err = httpapi.NewJWT(httpapi.JWTConfig{Secrets: [][]byte{s.secret}}); err != nil {
@@ -39,7 +41,12 @@ func Start(ctx context.Context, dir string) (*Server, error) {
 	}
 	// The rates are those of people and their apps; a scenario is faster than both.
 	limits := httpapi.Limits{MemberRate: 1e6, MemberBurst: 1e6, ServiceRate: 1e6, ServiceBurst: 1e6}
-	s.api, err = httpapi.New(httpapi.Config{Engine: s.engine, Auth: s.auth, Limits: limits})
+	inboxes, err := s.openInboxes(ctx)
+	if err == nil {
+		s.api, err = httpapi.New(httpapi.Config{
+			Engine: s.engine, Auth: s.auth, Inbox: inboxes, Limits: limits,
+		})
+	}
 	if err != nil {
 		s.auth.Close()
 		return nil, errors.Join(err, s.engine.Close())
@@ -47,6 +54,15 @@ func Start(ctx context.Context, dir string) (*Server, error) {
 	s.http = httptest.NewServer(s.api)
 	s.URL, s.Client = s.http.URL, s.http.Client()
 	return s, nil
+}
+
+// openInboxes are inboxes without a worker: what nobody has projected is read where it is.
+func (s *Server) openInboxes(ctx context.Context) (*inbox.Inbox, error) {
+	port, err := s.engine.Inboxes(ctx, func([]facts.InboxChange) {})
+	if err != nil {
+		return nil, err
+	}
+	return inbox.New(inbox.Options{Store: port.Store, Terms: port.Terms, Changed: port.Changed})
 }
 
 // Close ends the server.

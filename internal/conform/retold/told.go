@@ -48,6 +48,10 @@ func (k *keeper) told(path []string, answer []byte) (json.RawMessage, error) {
 		}
 	case last == "messages" && words[0] == "expect": // a page
 		out = k.page(v)
+	case last == "badge" && words[0] == "expect": // of an inbox
+		for _, key := range []string{"accepted_through", "acknowledged_through", "count", "senders"} {
+			out[key] = v[key]
+		}
 	case last == "unread" && words[0] == "expect":
 		out = k.list(v, words)
 	case slices.Contains([]string{
