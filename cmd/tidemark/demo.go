@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-im/tidemark/internal/walk"
 	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/readstate"
+	"github.com/tidemark-im/tidemark/web/app"
 )
 
 const (
@@ -99,7 +100,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	server, err := httpapi.New(httpapi.Config{
 		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits: c.values.HTTP, Live: c.values.Live,
-		App: demo.Page(), Log: log, Now: m.Now, Version: buildText(),
+		App: app.Handler(), Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {
 		return err
@@ -143,6 +144,7 @@ func signInLinks(base string, secret []byte, expires time.Time) ([]signInLink, e
 	}{
 		{demo.Ada, "Ada, on her laptop", "laptop"},
 		{demo.Ada, "Ada, on her phone", "phone"},
+		{demo.Ada, "Ada, both beside each other", ""},
 		{demo.Ben, "Ben", "laptop"},
 	} {
 		token, err := httpapi.SignToken(secret, httpapi.Claims{
@@ -151,7 +153,7 @@ func signInLinks(base string, secret []byte, expires time.Time) ([]signInLink, e
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, signInLink{l.who, demo.Link(base, token, l.device)})
+		out = append(out, signInLink{l.who, demo.Link(base+app.Path, token, l.device)})
 	}
 	return out, nil
 }
