@@ -48,6 +48,7 @@ export class Stage {
     page.on("console", (message) => {
       if (message.text().includes("Content Security Policy")) this.complaints.push(message.text());
     });
+    await page.clock.install(); // it runs until a test stops it
     await page.goto(this.link(member));
     await page.locator(".status.good").waitFor();
     return page;
@@ -79,9 +80,11 @@ export async function visit(page: Page, id: string): Promise<void> {
 }
 
 /** Takes the clock of a page into hand. Nothing is earned there but by `pass`. */
-export async function stopClock(page: Page): Promise<void> {
-  await page.clock.install();
-  await page.clock.pauseAt(Date.now() + 3_600_000);
+export const stopClock = (page: Page) => page.clock.pauseAt(Date.now() + 1_000);
+
+/** Lets time go by on a stopped page until something is there. */
+export async function appears(page: Page, selector: string): Promise<void> {
+  while ((await page.locator(selector).count()) === 0) await pass(page, 20);
 }
 
 /** Lets time go by on a page, ms. */
