@@ -14,11 +14,8 @@ export function Dialogs({ app }: { app: App }) {
 
 function Frame({ app, dialog }: { app: App; dialog: Dialog }) {
   const box = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const before = document.activeElement as HTMLElement | null;
-    box.current!.showModal();
-    return () => before?.focus();
-  }, []);
+  // It gives the focus back by itself when it closes.
+  useEffect(() => box.current!.showModal(), []);
   const name = {
     explain: "Why this count?",
     settings: "Settings",

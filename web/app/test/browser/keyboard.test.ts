@@ -10,6 +10,7 @@ beforeAll(async () => {
   const [root] = await stage.channel("garden", 3);
   const talk = { type: "thread", name: "roses", parent: "garden", rootMessage: root };
   await stage.program.ask("PUT", "/scopes/roses", talk);
+  await stage.program.ask("PUT", "/scopes/roses/follow?member=ada", { following: true });
   await stage.program.post("roses", "ben");
   await stage.channel("kitchen", 2);
   page = await (await stage.device()).newPage();
