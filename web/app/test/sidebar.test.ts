@@ -40,6 +40,12 @@ describe("a row of the sidebar", () => {
     expect(rowOf(of)).toMatchObject({ strong, dot: false });
   });
 
+  // covers: RL-373
+  it("takes part in what lies out of view by a thread alone", () => {
+    expect(rowOf(talk("c", "channel", 0, 0, { threads: [thread("t", 1)] })).unread).toBe(true);
+    expect(rowOf(talk("c", "channel", 0)).unread).toBe(false);
+  });
+
   // covers: RL-351
   it("looks the same for nothing known and for nothing unread", () => {
     expect(rowOf(talk("c", "channel", null, null))).toEqual(rowOf(talk("c", "channel", 0, 0)));

@@ -11,7 +11,8 @@ export interface MenuItem {
 /** A button with a menu. Arrows move in it, Escape closes it and gives the focus back. */
 export function MenuButton(props: {
   name: string;
-  items: readonly MenuItem[];
+  /** Asked for when the menu opens, so that it offers what holds then. */
+  items: () => readonly MenuItem[];
   class?: string;
   children?: ComponentChildren;
 }) {
@@ -54,7 +55,7 @@ export function MenuButton(props: {
         class={`quiet square ${props.class ?? ""}`}
         aria-haspopup="menu"
         aria-expanded={open}
-        aria-label={props.name}
+        aria-label={props.children ? undefined : props.name}
         title={props.name}
         onClick={() => setOpen(!open)}
       >
@@ -62,7 +63,7 @@ export function MenuButton(props: {
       </button>
       {open && (
         <div ref={menu} role="menu" aria-label={props.name} class="menu" onKeyDown={key}>
-          {props.items.map((item) => (
+          {props.items().map((item) => (
             <button
               key={item.label}
               type="button"

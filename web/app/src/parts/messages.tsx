@@ -134,7 +134,7 @@ export function Messages(props: { app: App; channelId: string; rootId?: string; 
       <div
         ref={list}
         class="messages"
-        role="feed"
+        role="log"
         tabIndex={0}
         aria-label={`Messages of ${name}`}
         aria-busy={!shown.loaded}
@@ -269,7 +269,7 @@ class MessageRow extends Component<RowProps> {
           <p class="text">{textOf(message)}</p>
           {thread && <ThreadLink app={app} channelId={channelId} rootId={thread} />}
         </div>
-        <MenuButton name="Message actions" class="row-menu" items={this.#items()} />
+        <MenuButton name="Message actions" class="row-menu" items={() => this.#items()} />
       </article>
     );
   }

@@ -95,7 +95,7 @@ function Switcher(props: {
     <MenuButton
       name={`Workspace ${name}, ${who}`}
       class="switcher"
-      items={[
+      items={() => [
         {
           label: "Mark all as read",
           run: () => void app.attempt(() => app.hub.markAllChannelsRead()),

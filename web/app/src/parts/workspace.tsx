@@ -18,6 +18,7 @@ export function Workspace({ app }: { app: App }) {
     const lost = id !== "" && app.sync.value.status === "reconciled";
     return (
       <main class="workspace empty" data-workspace>
+        <h1 class="hidden">Tidemark</h1>
         <div class="state">
           <strong>{lost ? "This conversation is not yours to see." : "Nothing is open."}</strong>
           <br />
@@ -142,7 +143,7 @@ function Header({ app }: { app: App }) {
           <Icon name="side" />
         </button>
       )}
-      <MenuButton name="Conversation actions" items={items} />
+      <MenuButton name="Conversation actions" items={() => items} />
     </header>
   );
 }

@@ -64,7 +64,7 @@ export class App {
     const getToken = () => account.token;
     // A frame is a device of its own: it must not share what waits with the page around it.
     const apart = framed
-      ? { storage: memoryStorage(), channel: () => silent }
+      ? { storage: memoryStorage(), channel: () => silent, locks: alone }
       : { storage: databaseStorage(indexedDB) };
     this.hub = connectHub({ url: base, getToken, ...apart });
     this.api = new Api(base, getToken);
@@ -280,6 +280,7 @@ export class App {
   }
 }
 
+const alone = { request: (_: string, __: object, hold: () => Promise<void>) => hold() };
 const silent = { post: () => {}, subscribe: () => () => {}, close: () => {} };
 
 export const keyOf = (view: SideView): string =>

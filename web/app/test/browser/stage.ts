@@ -42,13 +42,13 @@ export class Stage {
   }
 
   /** Opens the app, signed in, in a tab of a device. */
-  async app(context?: BrowserContext, member = "ada"): Promise<Page> {
+  async app(context?: BrowserContext, member = "ada", clock = true): Promise<Page> {
     const page = await (context ?? (await this.device())).newPage();
     page.on("pageerror", (error) => this.complaints.push(error.message));
     page.on("console", (message) => {
       if (message.text().includes("Content Security Policy")) this.complaints.push(message.text());
     });
-    await page.clock.install(); // it runs until a test stops it
+    if (clock) await page.clock.install(); // it runs until a test stops it
     await page.goto(this.link(member));
     await page.locator(".status.good").waitFor();
     return page;
@@ -97,7 +97,7 @@ let barriers = 0;
  * looks at what assistive technology hears of a row.
  */
 export async function heard(stage: Stage, page: Page, id: string): Promise<string> {
-  const mark = `barrier${++barriers}`;
+  const mark = `zz-barrier${++barriers}`;
   await stage.channel(mark, 1);
   await row(page, mark).waitFor();
   return (await row(page, id).textContent()) ?? "";
