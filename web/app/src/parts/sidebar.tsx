@@ -15,7 +15,13 @@ export function Sidebar({ app }: { app: App }) {
   const searching = app.query.value.trim() !== "";
   const isOpen = (section: Section) => searching || !collapsed.has(section.id);
 
-  const measure = () => setEdges(edgesOf(copiesIn(box.current!, sections, isOpen), viewOf(box)));
+  // Most of what scrolls by changes no cue, and nothing is drawn for it.
+  const measure = () => {
+    const found = edgesOf(copiesIn(box.current!, sections, isOpen), viewOf(box));
+    setEdges((known) => (sameEdge(known.above, found.above) && sameEdge(known.below, found.below)
+      ? known
+      : found));
+  };
   useLayoutEffect(measure, [sections, collapsed, searching]);
   useEffect(() => {
     const sizes = new ResizeObserver(measure);
@@ -111,6 +117,17 @@ export function Sidebar({ app }: { app: App }) {
         <EdgeButton edge={edges.below} direction="below" reveal={reveal} />
       </div>
     </div>
+  );
+}
+
+function sameEdge(a: Edge | null, b: Edge | null): boolean {
+  if (!a || !b) return a === b;
+  const people = (edge: Edge) => edge.people.map((person) => person.id).join("\n");
+  return (
+    a.count === b.count &&
+    a.nearest.id === b.nearest.id &&
+    a.nearest.collapsed === b.nearest.collapsed &&
+    people(a) === people(b)
   );
 }
 
