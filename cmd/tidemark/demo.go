@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -100,7 +102,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	server, err := httpapi.New(httpapi.Config{
 		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits: c.values.HTTP, Live: c.values.Live,
-		App: app.Handler(), Log: log, Now: m.Now, Version: buildText(),
+		App: demoPages(), Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {
 		return err
@@ -122,6 +124,14 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	group.Go(func() error { return c.traffic(ctx, engine) })
 	group.Go(func() error { return demo.NewAgent(engine, effects.Outbox).Run(ctx) })
 	return group.Wait()
+}
+
+// demoPages is the web app, and beside it the plain page on the same API.
+func demoPages() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", app.Handler())
+	mux.Handle(demo.PlainPath, http.StripPrefix(strings.TrimSuffix(demo.PlainPath, "/"), demo.Page()))
+	return mux
 }
 
 func (c *demoCommand) traffic(ctx context.Context, engine *tidemark.Engine) error {

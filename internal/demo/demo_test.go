@@ -3,10 +3,16 @@ package demo_test
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
 	"math/rand/v2"
+	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +157,50 @@ func bare(t *testing.T) *tidemark.Engine {
 	}
 	t.Cleanup(func() { e.Close() })
 	return e
+}
+
+// The page is complete, and loads nothing from anywhere else.
+func TestPage(t *testing.T) {
+	page := demo.Page()
+	get := func(path string) (int, string, string) {
+		answer := httptest.NewRecorder()
+		page.ServeHTTP(answer, httptest.NewRequest("GET", path, nil))
+		body, _ := io.ReadAll(answer.Result().Body)
+		if csp := answer.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
+			t.Errorf("%s: policy %q", path, csp)
+		}
+		return answer.Code, answer.Header().Get("Content-Type"), string(body)
+	}
+	code, kind, html := get("/")
+	if code != 200 || !strings.HasPrefix(kind, "text/html") {
+		t.Fatalf("%d %s", code, kind)
+	}
+	outside := regexp.MustCompile(`(?i)(https?:)?//[a-z0-9-]+\.[a-z]|style="|<script>|\son[a-z]+="`)
+	names, err := fs.Glob(os.DirFS("page"), "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		_, _, text := get("/" + strings.TrimSuffix(name, "index.html"))
+		if found := outside.FindString(text); found != "" && !strings.HasSuffix(name, ".svg") {
+			t.Errorf("%s holds %q, which the policy forbids", name, found)
+		}
+	}
+	refs := regexp.MustCompile(`(?:href|src)="([^"#]+)"|from "\./([^"]+)"`)
+	for _, name := range append([]string{""}, names...) {
+		text := html
+		if name != "" {
+			_, _, text = get("/" + strings.TrimSuffix(name, "index.html"))
+		}
+		for _, ref := range refs.FindAllStringSubmatch(text, -1) {
+			if target := ref[1] + ref[2]; !slices.Contains(names, target) && target != "/docs" {
+				t.Errorf("%q refers to %q, which is not there", name, target)
+			}
+		}
+	}
+	if code, _, _ := get("/nothing.js"); code != 404 {
+		t.Errorf("a missing file answers %d", code)
+	}
 }
 
 func TestLinkKeepsTheTokenInTheFragment(t *testing.T) {
