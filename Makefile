@@ -54,13 +54,15 @@ web: build ## Build and test the web packages, without a server, against the pro
 	npm --prefix web ci --no-progress
 	npm --prefix web run build
 	npm --prefix web run bundle
-	$(MAKE) -j2 web-sdk web-react web-hub
+	$(MAKE) -j2 web-app-hub web-sdk web-react web-app web-hub
 
-.PHONY: web-sdk web-react web-hub
-web-sdk web-react: web-%:
+.PHONY: web-sdk web-react web-app web-hub web-app-hub
+web-sdk web-react web-app: web-%:
 	npm --prefix web run test:built -w $*
 web-hub:
 	TIDEMARK_BINARY=$(CURDIR)/bin/tidemark npm --prefix web run test:hub:built -w sdk
+web-app-hub: # leaves screenshots in out/screenshots
+	TIDEMARK_BINARY=$(CURDIR)/bin/tidemark npm --prefix web run test:hub:built -w app
 
 .PHONY: recorded
 recorded: ## Replay the recorded trace that TIDEMARK_TRACE names, on each database, without the race detector

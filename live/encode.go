@@ -160,6 +160,12 @@ func appendRow(b []byte, l *unread.Line, t *instants) []byte {
 	if l.Type == readstate.Thread && l.Replies != 0 {
 		b = appendNumber(b, `,"replyCount":`, l.Replies)
 	}
+	switch l.Follow {
+	case readstate.FollowExplicit:
+		b = append(b, `,"follow":"following"`...)
+	case readstate.FollowStopped:
+		b = append(b, `,"follow":"stopped"`...)
+	}
 	b = appendTimes(b, l, t)
 	b = appendUint(rowReadState.append(b), uint64(l.Read))
 	b = appendUint(rowManuals[digit(l.Manual.Set)].append(b), l.Manual.Version)

@@ -52,6 +52,7 @@ func (r chance) row() unread.Row {
 				Set: r.yes(), Version: r.number(), From: readstate.Revision(r.number()),
 			},
 			Activity: readstate.ActivityPoint{Read: readstate.Seq(r.number())},
+			Follow:   readstate.Follow(r.IntN(3)),
 		},
 		Level: readstate.Level(r.IntN(4)), Archived: r.yes(), State: r.state(),
 		Values: readstate.Values{Unread: r.number(), Attention: r.number(), Activity: r.number()},
@@ -93,6 +94,7 @@ func rowOf(r *unread.Row) Row {
 	if r.Scope.Type == readstate.Thread {
 		row.ReplyCount = r.Ranks.Replies
 	}
+	row.Follow = []string{"", "following", "stopped"}[r.Row.Follow]
 	if l := r.Ranks.Latest; l.ID != "" {
 		row.LatestMessage = &LatestMessage{l.ID, time.UnixMilli(l.At).UTC()}
 	}

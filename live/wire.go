@@ -27,6 +27,7 @@ type Row struct {
 	State           string         `json:"state" enum:"ready,snapshot_serving"`
 	ContentRevision uint64         `json:"contentRevision"`
 	ReplyCount      uint64         `json:"replyCount,omitempty"`
+	Follow          string         `json:"follow,omitempty" enum:"following,stopped"`
 	LatestMessage   *LatestMessage `json:"latestMessage,omitempty"`
 	LastActivityAt  *time.Time     `json:"lastActivityAt,omitempty"`
 	ReadState       ReadState      `json:"readState"`

@@ -32,6 +32,7 @@ type Line struct {
 	Read           readstate.Revision
 	Manual         readstate.Manual
 	ActivityRead   readstate.Seq
+	Follow         readstate.Follow // what the member chose, of threads and tasks
 }
 
 // Tags are a scope's tags as they lie in memory.
@@ -69,7 +70,7 @@ func (r *Row) Line(scratch []byte) Line {
 		State: r.State, Head: r.Ranks.Head, Replies: r.Ranks.Replies,
 		Latest: text(r.Ranks.Latest.ID), LatestAt: r.Ranks.Latest.At,
 		LastActivityAt: r.Ranks.LastActivityAt, Read: r.Row.Read, Manual: r.Row.Manual,
-		ActivityRead: r.Row.Activity.Read,
+		ActivityRead: r.Row.Activity.Read, Follow: r.Row.Follow,
 	}
 }
 
@@ -143,7 +144,9 @@ func (p *LinePage) Line(i int, l *Line) {
 	l.LatestAt, l.LastActivityAt = sc.latestAt, sc.lastActivityAt
 	l.Level, l.Archived = v.standing.own.Level, v.standing.archived
 	l.Values, l.Presented, l.State = v.values, v.presented, stateFor(v.serving)
-	if words := st.rows.hot.At(e); words[wordCold] == uint32(none) {
+	words := st.rows.hot.At(e)
+	l.Follow = readstate.Follow(words[wordFlags] & followMask >> followShift)
+	if words[wordCold] == uint32(none) {
 		l.Read, l.ActivityRead = readstate.Revision(words[wordRead]), 0
 		l.Manual = readstate.Manual{Set: v.standing.own.Manual}
 	} else {

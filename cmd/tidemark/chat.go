@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-im/tidemark/client"
 	"github.com/tidemark-im/tidemark/internal/chat"
+	"github.com/tidemark-im/tidemark/web/app"
 )
 
 type chatCommand struct {
@@ -77,7 +78,9 @@ func (c *chatCommand) follow() error {
 	if err != nil || values.Get("token") == "" {
 		return wrongUsage("the link has no token in it; is it whole, and quoted?")
 	}
-	c.URL, c.Token = strings.TrimSuffix(base, "/"), values.Get("token")
+	base, _, _ = strings.Cut(base, "?")
+	c.URL = strings.TrimSuffix(strings.TrimSuffix(base, app.Path), "/")
+	c.Token = values.Get("token")
 	return nil
 }
 

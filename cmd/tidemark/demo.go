@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +23,7 @@ import (
 	"github.com/tidemark-im/tidemark/internal/walk"
 	"github.com/tidemark-im/tidemark/outbox"
 	"github.com/tidemark-im/tidemark/readstate"
+	"github.com/tidemark-im/tidemark/web/app"
 )
 
 const (
@@ -102,7 +105,7 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	server, err := httpapi.New(httpapi.Config{
 		Engine: engine, Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits: c.values.HTTP, Live: c.values.Live,
-		App: demo.Page(), Log: log, Now: m.Now, Version: buildText(),
+		App: demoPages(), Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {
 		return err
@@ -126,6 +129,14 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	return group.Wait()
 }
 
+// demoPages is the web app, and beside it the plain page on the same API.
+func demoPages() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", app.Handler())
+	mux.Handle(demo.PlainPath, http.StripPrefix(strings.TrimSuffix(demo.PlainPath, "/"), demo.Page()))
+	return mux
+}
+
 func (c *demoCommand) traffic(ctx context.Context, engine *tidemark.Engine) error {
 	if c.Every == 0 {
 		return nil
@@ -146,6 +157,7 @@ func signInLinks(base string, secret []byte, expires time.Time) ([]signInLink, e
 	}{
 		{demo.Ada, "Ada, on her laptop", "laptop"},
 		{demo.Ada, "Ada, on her phone", "phone"},
+		{demo.Ada, "Ada, both beside each other", ""},
 		{demo.Ben, "Ben", "laptop"},
 	} {
 		token, err := httpapi.SignToken(secret, httpapi.Claims{
@@ -154,7 +166,7 @@ func signInLinks(base string, secret []byte, expires time.Time) ([]signInLink, e
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, signInLink{l.who, demo.Link(base, token, l.device)})
+		out = append(out, signInLink{l.who, demo.Link(base+app.Path, token, l.device)})
 	}
 	return out, nil
 }

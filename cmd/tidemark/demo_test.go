@@ -41,14 +41,14 @@ func TestDemo(t *testing.T) {
 			links = append(links, u)
 		}
 	}
-	if len(links) != 3 || base == "" {
+	if len(links) != 4 || base == "" {
 		t.Fatalf("base %q, links %v", base, links)
 	}
 	go io.Copy(io.Discard, r)
 	if first := <-opened; first != links[0].String() {
 		t.Errorf("opened %s", first)
 	}
-	if code, body := ask(t, "GET", base+"/", "", ""); code != 200 || !strings.Contains(body, "app.js") {
+	if code, body := ask(t, "GET", base+"/app/", "", ""); code != 200 || !strings.Contains(body, `id="app"`) {
 		t.Errorf("page: %d", code)
 	}
 	tokens := map[string]int{}

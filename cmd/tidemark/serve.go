@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-im/tidemark/httpapi"
 	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/inbox/redisset"
+	"github.com/tidemark-im/tidemark/web/app"
 )
 
 type serveCommand struct {
@@ -126,12 +127,13 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 		Engine: engine, Cluster: shared.cluster(), Dots: dots.lists(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
 		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
+		App:         app.Handler(),
 		CORSOrigins: c.CORSOrigin, Metrics: metrics, Log: log, Now: m.Now, Version: buildText(),
 	})
 	if err != nil {
 		return err
 	}
-	log.Info("serving", "url", listeners.url(), "docs", listeners.url()+docsPath,
+	log.Info("serving", "url", listeners.url(), "app", listeners.url()+app.Path, "docs", listeners.url()+docsPath,
 		"admin", listeners.adminURL(), "facts", sqlstore.Shown(c.Facts))
 	c.tell(log)
 	return shared.serve(ctx, engine, c.DrainTimeout, func(ctx context.Context) error {

@@ -204,12 +204,12 @@ func TestPage(t *testing.T) {
 }
 
 func TestLinkKeepsTheTokenInTheFragment(t *testing.T) {
-	link := demo.Link("http://127.0.0.1:8480", "a.b+c&d", "Ada's phone")
+	link := demo.Link("http://127.0.0.1:8480/app/", "a.b+c&d", "Ada's phone")
 	u, err := url.Parse(link)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.RawQuery != "" || u.Path != "/" {
+	if u.RawQuery != "" || u.Path != "/app/" {
 		t.Errorf("%s sends the token to the server", link)
 	}
 	v, err := url.ParseQuery(u.EscapedFragment())

@@ -5,6 +5,7 @@
 //	Traffic   goes on: somebody writes, replies, names somebody, takes something back
 //	Agent     goes on: Otto is woken by an outbox and answers who names him in the task
 //	Page      a plain page on the public API: no build step, nothing from other hosts
+//	Link      an address that signs in at the web app
 //
 // Everything goes through the library or the public API like in any other product; nothing here
 // is known to the server. [Traffic] and [Agent] start no goroutine: their owner calls Run and ends

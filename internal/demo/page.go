@@ -10,6 +10,9 @@ import (
 //go:embed page
 var files embed.FS
 
+// PlainPath is where the plain page lies, beside the web app.
+const PlainPath = "/plain/"
+
 // Page serves the demo's page. It needs no secrets: it is the same for everyone.
 func Page() http.Handler {
 	page, err := fs.Sub(files, "page")
@@ -29,9 +32,14 @@ func Page() http.Handler {
 	})
 }
 
-// Link is an address that signs in. The token is in the fragment, so that it stays in the
-// browser; device is what the page calls itself.
-func Link(base, token, device string) string {
-	v := url.Values{"token": {token}, "device": {device}}
-	return base + "/#" + v.Encode()
+// Link is an address that signs in, at the page of the web app. The token is in the fragment, so that
+// it stays in the browser; device is what the page calls itself, empty for both of a person's devices
+// beside each other.
+func Link(page, token, device string) string {
+	v := url.Values{"token": {token}}
+	if device == "" {
+		return page + "?two#" + v.Encode()
+	}
+	v.Set("device", device)
+	return page + "#" + v.Encode()
 }

@@ -189,11 +189,7 @@ class HubUnread implements Hub {
     const { rows } = this.#link;
     const row = rows.row(rootId);
     if (!row || row.parent !== channelId) return rows.listed ? "not-following" : "unknown";
-    if (row.notification === "all") return "following";
-    const stopped =
-      this.#choices.get(rootId) === false ||
-      (row.notification === "mentions" && rows.row(channelId)?.notification !== "mentions");
-    return stopped ? "not-following" : "following";
+    return row.follow === "stopped" ? "not-following" : "following";
   }
 
   async follow(_channelId: string, rootId: string, following: boolean): Promise<void> {

@@ -18,6 +18,8 @@ export interface WireRow {
   readonly shownUnread: number;
   readonly state: string;
   readonly replyCount?: number;
+  /** What the member chose; absent where messages decide. */
+  readonly follow?: "following" | "stopped";
   readonly latestMessage?: { readonly id: string; readonly at: string };
   readonly lastActivityAt?: string;
 }

@@ -23,7 +23,9 @@ beforeAll(async () => {
         stdio: ["ignore", "pipe", "ignore"],
       });
   for await (const line of createInterface({ input: demo.stdout! })) {
-    if (line.includes("token=")) links.push(line.trim());
+    // The plain page lies beside the web app; the link of both devices is for the app alone.
+    const link = line.trim().replace("/app/#", "/plain/#");
+    if (link.includes("/plain/#")) links.push(link);
     if (links.length === 3) break;
   }
   browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });

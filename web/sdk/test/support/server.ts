@@ -225,6 +225,8 @@ export class Server {
       manualUnread: row.manualUnread,
       state: "ready",
       contentRevision: headOf(s),
+      ...(row.follow === "explicit" ? { follow: "following" } : {}),
+      ...(row.follow === "stopped" ? { follow: "stopped" } : {}),
       ...(latest ? { latestMessage: { id: latest.id, at: "2026-01-01T00:00:00Z" } } : {}),
       readState: {
         readRevision: row.readRevision,
