@@ -58,6 +58,8 @@ type Agent struct {
 	hasRoom  bool
 	waiting  *job // that nobody has begun
 	running  *job
+	met      bool // there was a connection
+	again    bool // the first one came while an observation ran that may have missed it
 }
 
 // job is one observation that callers wait for.
@@ -176,7 +178,13 @@ func (a *Agent) stir() {
 // connected is told of every connection and its end.
 func (a *Agent) connected(err error) {
 	if err == nil {
-		a.request(false, true)
+		a.mu.Lock()
+		first := !a.met && a.running != nil
+		a.met, a.again = true, first
+		a.mu.Unlock()
+		if !first { // the observation that waits for the first connection is the one that it needs
+			a.request(false, true)
+		}
 		return
 	}
 	a.mu.Lock()
@@ -281,7 +289,12 @@ func (a *Agent) begin() *job {
 func (a *Agent) finish(j *job, err error) {
 	a.mu.Lock()
 	a.running = nil
+	again := a.again && err != nil
+	a.again = false
 	a.mu.Unlock()
+	if again {
+		a.request(false, true)
+	}
 	j.err = err
 	close(j.done)
 }

@@ -146,35 +146,58 @@ func (a *Agent) readRoster(ctx context.Context) error {
 	if self == "" {
 		return errors.New("the relay names no key of its own, so that its roster proves nothing")
 	}
-	all := make(map[nostrx.EventID]nostrx.Event)
-	filter := nostrx.Filter{
-		Kinds: []int{kindChannel, kindMembers}, Authors: []nostrx.PubKey{self}, Limit: nostrx.Whole(evidence.PageSize),
+	events, err := a.pages(ctx, nostrx.Filter{
+		Kinds: []int{kindMembers}, Authors: []nostrx.PubKey{self},
+		Tags: map[string][]string{"p": {string(a.o.Key.Public())}},
+	})
+	if err != nil {
+		return fmt.Errorf("roster: %w", err)
 	}
-	for page := 0; ; page++ {
-		if page == maxRoster {
-			return fmt.Errorf("the roster has more than %d events", maxRoster*evidence.PageSize)
-		}
-		events, err := a.query(ctx, filter)
+	var ids []string
+	for _, e := range events {
+		ids = append(ids, e.Value("d"))
+	}
+	slices.Sort(ids)
+	for batch := range slices.Chunk(slices.Compact(ids), evidence.BatchSize) {
+		about, err := a.pages(ctx, nostrx.Filter{
+			Kinds: []int{kindChannel}, Authors: []nostrx.PubKey{self}, Tags: map[string][]string{"d": batch},
+		})
 		if err != nil {
 			return fmt.Errorf("roster: %w", err)
 		}
-		grown := len(all)
-		for _, e := range events {
-			all[e.ID] = e
-			if filter.Until == nil || e.CreatedAt < *filter.Until {
-				filter.Until = nostrx.Whole(e.CreatedAt)
-			}
-		}
-		if len(events) < evidence.PageSize || grown == len(all) {
-			break
-		}
-	}
-	var events []nostrx.Event
-	for _, e := range all {
-		events = append(events, e)
+		events = append(events, about...)
 	}
 	a.change(func(c *core) { c.learn(events, true) })
 	return nil
+}
+
+// pages asks for everything that a filter selects, the newest first.
+func (a *Agent) pages(ctx context.Context, f nostrx.Filter) ([]nostrx.Event, error) {
+	f.Limit = nostrx.Whole(evidence.PageSize)
+	seen := make(map[nostrx.EventID]bool)
+	var all []nostrx.Event
+	for range maxRoster {
+		events, err := a.query(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		grown := len(all)
+		oldest := int64(frontier.MaxTime)
+		for _, e := range events {
+			oldest = min(oldest, e.CreatedAt)
+			if !seen[e.ID] {
+				seen[e.ID], all = true, append(all, e)
+			}
+		}
+		if len(events) < evidence.PageSize {
+			return all, nil
+		}
+		if grown == len(all) {
+			oldest-- // more in one second than a page has: the rest of it is out of reach
+		}
+		f.Until = nostrx.Whole(oldest)
+	}
+	return nil, fmt.Errorf("more than %d pages", maxRoster)
 }
 
 func (a *Agent) query(ctx context.Context, f nostrx.Filter) ([]nostrx.Event, error) {
