@@ -60,7 +60,7 @@ func (l *log) repairs() []nostrx.Filter {
 }
 
 func settle() {
-	time.Sleep(2 * time.Second)
+	pass(2 * time.Second)
 	synctest.Wait()
 }
 
@@ -86,7 +86,7 @@ func TestEnsureIsShared(t *testing.T) {
 		if got := l.repairs(); len(got) != 1 || got[0].Since != nil {
 			t.Errorf("a refresh: %+v", got)
 		}
-		time.Sleep(Period + time.Second)
+		pass(Period + time.Second)
 		synctest.Wait()
 		if got := l.repairs(); len(got) != 1 || got[0].Since == nil {
 			t.Errorf("after the period: %+v", got)
@@ -121,10 +121,10 @@ func TestRepairOfManyChannels(t *testing.T) {
 		if got := d.see(channelTarget("us")); got.Observed.Known {
 			t.Errorf("of a batch that failed: %+v", got)
 		}
-		time.Sleep(10 * time.Second) // for the one that the first connection brings
+		pass(10 * time.Second) // for the one that the first connection brings
 		synctest.Wait()
 		l.repairs()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		synctest.Wait()
 		if got := l.repairs(); len(got) != 0 {
 			t.Errorf("%d reads that nobody asked for", len(got))
@@ -259,7 +259,7 @@ func TestLookup(t *testing.T) {
 				Content: time.Now().String()})
 			must(t, err)
 			must(t, n.relay.Keep(e))
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		open := make(chan struct{})
 		l := log{gate: func(f nostrx.Filter) relaytest.Fault {
@@ -318,7 +318,7 @@ func TestFollow(t *testing.T) {
 		if got := d.see(channelTarget("a")).Observed; got != (Count{2, true}) {
 			t.Errorf("with the reply in it: %+v", got)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := n.relay.Stored(nostrx.Filter{Kinds: []int{nostrx.KindAppData}}); len(got) != 0 {
 			t.Errorf("a choice was published: %+v", got)
 		}
@@ -392,7 +392,7 @@ func TestTwoDevices(t *testing.T) {
 			t.Errorf("status %s", got)
 		}
 		n.relay.Switch(relaytest.Refuse, false)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		must(t, one.RetrySync(t.Context()))
 		settle()
 		if got := two.see(channelTarget("a")); got.Observed != (Count{0, true}) || got.Manual != "local" {

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/goleak"
 
 	"github.com/tidemark-im/tidemark/relay/journal"
 	"github.com/tidemark-im/tidemark/relay/nostrx"
@@ -242,3 +244,13 @@ func journalPath(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "journal.db")
 }
+
+// pass lets time go by in the bubble; outside of one it panics.
+func pass(d time.Duration) {
+	synctest.Wait()
+	moved := time.NewTimer(d)
+	<-moved.C
+	synctest.Wait()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

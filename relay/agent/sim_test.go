@@ -117,7 +117,7 @@ func (s *sim) step() {
 			s.n.relay.Switch(f, false)
 		}
 	}
-	time.Sleep(time.Duration(s.rng.IntN(9000)) * time.Millisecond)
+	pass(time.Duration(s.rng.IntN(9000)) * time.Millisecond)
 }
 
 func (s *sim) write() {
@@ -206,7 +206,7 @@ func (s *sim) heal() {
 	for _, d := range s.devices {
 		d.cable.pull(false)
 	}
-	time.Sleep(3 * time.Minute) // the longest wait between connections, and all deadlines
+	pass(3 * time.Minute) // the longest wait between connections, and all deadlines
 	for range 2 {
 		for i, d := range s.devices {
 			if err := d.Refresh(s.t.Context()); err != nil {
@@ -216,7 +216,7 @@ func (s *sim) heal() {
 				s.t.Errorf("seed %d: device %d: %v", s.seed, i, err)
 			}
 		}
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 	}
 	s.look()
 }
@@ -278,18 +278,18 @@ func shared(s frontier.State, m frontier.Message) frontier.Verdict {
 // quiet reads a lot in a row on one device, and counts what comes of it.
 func (s *sim) quiet() {
 	for range 5 {
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.n.post(s.n.other, nostrx.KindChat, nostrx.Tag{"h", "a"})
 	}
-	time.Sleep(20 * time.Second)
+	pass(20 * time.Second)
 	before := s.sent.Load()
 	for range 5 {
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if err := s.devices[0].MarkChannelRead(s.t.Context(), "a"); err != nil {
 			s.t.Error(err)
 		}
 	}
-	time.Sleep(30 * time.Second)
+	pass(30 * time.Second)
 	if n := s.sent.Load() - before; n != 1 {
 		s.t.Errorf("seed %d: %d publications of one quiet period", s.seed, n)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/goleak"
 
 	"github.com/tidemark-im/tidemark/relay/agent"
 	"github.com/tidemark-im/tidemark/relay/journal"
@@ -24,11 +25,12 @@ const token = "a-token-of-the-test"
 
 // world is a relay, an agent on it, and its broker, all on real ports.
 type world struct {
-	t     *testing.T
-	relay *relaytest.Server
-	url   string
-	host  string
-	key   *nostrx.Key
+	t      *testing.T
+	relay  *relaytest.Server
+	url    string
+	host   string
+	key    *nostrx.Key
+	client *http.Client
 }
 
 func newWorld(t *testing.T) *world {
@@ -40,7 +42,9 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, key: keys[1]}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	w := &world{t: t, key: keys[1], client: &http.Client{Transport: transport}}
 	var err error
 	if w.relay, err = relaytest.Listen(t.Context(), "127.0.0.1:0", relaytest.Options{
 		Self: keys[0], Community: uuid.New(),
@@ -59,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = j.Close() })
 	a, err := agent.Open(t.Context(), agent.Options{
-		URL: w.relay.URL, Key: w.key, Book: j.Book(journal.Partition{Scope: "x", Viewer: w.key.Public()}),
+		HTTP: w.client, URL: w.relay.URL, Key: w.key, Book: j.Book(journal.Partition{Scope: "x", Viewer: w.key.Public()}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +97,7 @@ func (w *world) do(method, path, body string, set func(*http.Request)) (int, str
 	if set != nil {
 		set(req)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := w.client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -239,7 +243,7 @@ func (w *world) window() *window {
 		w.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := w.client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -273,3 +277,5 @@ func (v *window) until(name string, ok func([]byte) bool) {
 	}
 	v.t.Fatalf("the stream ended before %s: %v", name, v.lines.Err())
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
