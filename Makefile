@@ -126,6 +126,10 @@ soak-wakes: ## Send 105,000 wakes to a receiver that fails, is late, silent and 
 soak-client: ## Play 10,000 seeded histories of two clients, a server and an unkind network; minutes
 	TIDEMARK_SEEDS=1000 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulatedDevices$$' ./client
 
+.PHONY: soak-relay
+soak-relay: ## Play 5,000 seeded histories of three devices on a Nostr relay that fails; half an hour
+	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulation$$' ./relay/agent
+
 .PHONY: soak
 soak: soak-client ## Run the long versions of the crash, race and replay tests; this takes hours
 	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '$(RUN)' $(PKG)
