@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-im/tidemark/relay/agent"
 	"github.com/tidemark-im/tidemark/relay/frontier"
+	"github.com/tidemark-im/tidemark/relay/journal"
 	"github.com/tidemark-im/tidemark/relay/nostrx"
 )
 
@@ -260,6 +261,8 @@ var refusals = []struct {
 	{frontier.ErrTooMany, http.StatusUnprocessableEntity, "too-many"},
 	{frontier.ErrLeases, http.StatusTooManyRequests, "leases"},
 	{errStreams, http.StatusTooManyRequests, "streams"},
+	{journal.ErrRefused, http.StatusBadGateway, "relay"},
+	{journal.ErrUnobserved, http.StatusBadGateway, "relay"},
 	{nostrx.ErrRefused, http.StatusBadGateway, "relay"},
 	{nostrx.ErrLost, http.StatusBadGateway, "relay"},
 }
