@@ -142,6 +142,9 @@ func (b *Broker) routes() {
 	b.post("level", func(req *http.Request, q *query) (any, error) {
 		return struct{}{}, a.SetLevel(req.Context(), q.ChannelID, q.Level)
 	})
+	b.post("ensure", func(req *http.Request, _ *query) (any, error) {
+		return struct{}{}, a.Ensure(req.Context())
+	})
 	b.post("refresh", func(req *http.Request, _ *query) (any, error) {
 		return struct{}{}, a.Refresh(req.Context())
 	})

@@ -9,7 +9,7 @@
 //	POST   /v1/unread/reading/{lease}/observe   {messageIds, bottom}
 //	DELETE /v1/unread/reading/{lease}
 //	POST   /v1/unread/mark-through | mark-channel-read | mark-all-read | mark-unread | follow | level
-//	POST   /v1/unread/refresh | retry-sync
+//	POST   /v1/unread/ensure | refresh | retry-sync
 //	GET    /v1/unread/following         ?channelId=&rootId=
 //	GET    /v1/unread/diagnostics
 //	GET    /v1/channels,  GET and POST /v1/channels/{id}/messages
