@@ -26,6 +26,7 @@ type orders struct {
 	Sessions          []string // to read, to mark, to read with all
 	Step              string   // at which to stop and wait for the end; empty for none
 	Stop              int64    // when it comes for so many times
+	Lose              bool     // mark the one session, which is refused
 }
 
 // runChild is a process that does three things, says when each of them is shown, and then waits for
@@ -37,7 +38,12 @@ func runChild() {
 	}
 	var steps atomic.Int64
 	moved := make(chan struct{}, 1)
-	options := client.Options{OnEvent: func(client.Event) {
+	told := make(chan struct{}, 1)
+	options := client.Options{OnEvent: func(e client.Event) {
+		if e.Kind == client.EventLost {
+			fmt.Println("lost", e.Loss.Operation.ID)
+			defer func() { told <- struct{}{} }()
+		}
 		select {
 		case moved <- struct{}{}:
 		default:
@@ -65,10 +71,10 @@ func runChild() {
 		if err != nil {
 			die(err)
 		}
-		switch i {
-		case 0:
+		switch {
+		case i == 0 && !o.Lose:
 			_, err = c.MarkRead(s)
-		case 1:
+		case i < 2:
 			_, err = c.MarkUnread(s)
 		default:
 			err = c.MarkAllRead([]client.Session{s})
@@ -79,6 +85,9 @@ func runChild() {
 		fmt.Println("shown", id)
 	}
 	await(func() bool { return c.Status().Pending == 0 })
+	if o.Lose {
+		<-told
+	}
 	if err := c.Close(); err != nil {
 		die(err)
 	}
@@ -138,16 +147,6 @@ func (w *world) killed(b blow) bool {
 	for _, s := range o.Sessions {
 		w.session(s, 2)
 	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	var puts atomic.Int64
 	started := make(chan *os.Process, 1)
 	kill := func() {
@@ -168,31 +167,57 @@ func (w *world) killed(b blow) bool {
 			kill()
 		}
 	})
+	ran := w.run(o, started)
+	w.guard(nil)
+	w.judge(o, ran.shown, fmt.Sprintf("killed by %+v at %q", b, ran.at))
+	return !ran.through
+}
+
+// ran is what a child said before its end.
+type ran struct {
+	shown   map[string]bool // sessions
+	lost    []string        // operations
+	at      string          // the step at which it was killed
+	through bool
+}
+
+// run runs a child, kills it where it stops, and hears it out.
+func (w *world) run(o orders, started chan<- *os.Process) ran {
+	w.t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
 	started <- cmd.Process
-	shown := map[string]bool{}
-	through, at := false, ""
+	said := ran{shown: map[string]bool{}}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
 		switch word {
 		case "shown":
-			shown[rest] = true
+			said.shown[rest] = true
+		case "lost":
+			said.lost = append(said.lost, rest)
 		case "at":
-			at = rest
-			w.steps[at]++
+			said.at = rest
+			w.steps[rest]++
 			_ = cmd.Process.Kill()
 		case "done":
-			through = true
+			said.through = true
 		case "error":
-			w.t.Errorf("%+v: the child says %s", b, rest)
+			w.t.Errorf("%+v: the child says %s", o, rest)
 		}
 	}
 	_ = cmd.Wait() // it was killed
-	w.guard(nil)
-	w.judge(o, shown, fmt.Sprintf("killed by %+v at %q", b, at))
-	return !through
+	return said
 }
 
 // judge undoes the mark where the server has it, lets a client come back, and looks at the end.

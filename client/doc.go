@@ -62,7 +62,8 @@
 //	401 of the server                      nothing is sent until Token returns another token
 //	a token of another namespace           nothing is sent until there is one of the first
 //	400, 403, 404, 409 of the server       the operation is lost: EventLost, and what is shown falls
-//	                                       back to what the server says
+//	                                       back to what the server says; a process that ends before it
+//	                                       has told that leaves it to the next one
 //	older than 29 days                     lost likewise, a day before the server forgets receipts;
 //	                                       of a clock that was wrong, 29 days after it was set
 //	the file cannot be written             the call fails, nothing is shown

@@ -13,7 +13,9 @@ type EventKind string
 const (
 	// EventChanged: the list, a window or the status is another. Several changes are one event.
 	EventChanged EventKind = "changed"
-	// EventLost: an operation will never be done; what was shown of it is taken back.
+	// EventLost: an operation will never be done; what was shown of it is taken back. It is told until
+	// OnEvent has returned from it once, also by a later process: at least once, and after a crash
+	// perhaps twice, with the same operation id.
 	EventLost EventKind = "lost"
 	// EventReplaced: a session was merged into another one.
 	EventReplaced EventKind = "replaced"
@@ -35,6 +37,22 @@ func lostEvent(l *readsync.Loss) Event {
 	return Event{Kind: EventLost, Session: l.Operation.Session, Loss: l}
 }
 
+func lostEvents(losses []readsync.Loss) []Event {
+	events := make([]Event, len(losses))
+	for i := range losses {
+		events[i] = lostEvent(&losses[i])
+	}
+	return events
+}
+
+// rememberLosses adds losses to the status; c.mu is held.
+func (c *Client) rememberLosses(losses []readsync.Loss) {
+	c.status.Lost = append(c.status.Lost, losses...)
+	if n := len(c.status.Lost) - keptLosses; n > 0 {
+		c.status.Lost = c.status.Lost[n:]
+	}
+}
+
 // Namespace is whose sessions a client has. The server tells it.
 type Namespace struct {
 	Workspace string `json:"workspace"`
@@ -48,7 +66,8 @@ type Status struct {
 	Namespace Namespace // empty until the server has told it
 	// Pending are the operations that the server has not decided on.
 	Pending int
-	// Lost are the last operations that will never be done, at most 100, oldest first.
+	// Lost are the last operations that will never be done, at most 100, oldest first; those of earlier
+	// runs, too, once the server has told the namespace.
 	Lost []readsync.Loss
 	// Live tells whether the stream is open.
 	Live bool
@@ -56,8 +75,6 @@ type Status struct {
 	// failed of. Nil when nothing waits.
 	Waiting error
 }
-
-const keptLosses = 100
 
 // Status returns how the client is doing now.
 func (c *Client) Status() Status {
@@ -110,7 +127,21 @@ func (c *Client) deliver(ctx context.Context) {
 		}
 		for _, e := range c.events.take() {
 			c.opts.OnEvent(e)
+			c.noteTold(&e)
 		}
+	}
+}
+
+// noteTold has a loss not told again. Where the file does not take that, a later process tells it once
+// more.
+func (c *Client) noteTold(e *Event) {
+	if e.Loss == nil {
+		return
+	}
+	c.opts.onStep("told")
+	ns, _ := c.auth.namespace()
+	if err := c.store.told(ns, e.Loss.Operation.ID); err != nil {
+		c.opts.Log.Warn("a loss will be told again", "error", err)
 	}
 }
 

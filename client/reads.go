@@ -125,15 +125,8 @@ func (c *Client) take(t *turn) error {
 	if t.also != nil {
 		t.also()
 	}
-	var told []Event
-	for i := range change.Lost {
-		l := &change.Lost[i]
-		told = append(told, lostEvent(l))
-		c.status.Lost = append(c.status.Lost, *l)
-	}
-	if n := len(c.status.Lost) - keptLosses; n > 0 {
-		c.status.Lost = c.status.Lost[n:]
-	}
+	c.rememberLosses(change.Lost)
+	told := lostEvents(change.Lost)
 	c.mu.Unlock()
 	c.opts.onStep("applied")
 	c.events.add(told...)

@@ -207,15 +207,20 @@ func (c *Client) restore(ctx context.Context, a attempt) bool {
 	if err != nil {
 		return c.failed(a, err, 0, "")
 	}
+	lost, untold, err := c.store.losses(ctx, ns)
+	if err != nil {
+		return c.failed(a, err, 0, "")
+	}
 	c.mu.Lock()
 	c.outbox, c.restored = readsync.Restore(ops), true
+	c.rememberLosses(lost)
 	c.holds.all = hold{}
 	for w := range c.windows {
 		wake(w.wake)
 	}
 	c.mu.Unlock()
 	c.waiting(nil)
-	c.events.add()
+	c.events.add(lostEvents(untold)...)
 	wake(c.listWake)
 	return true
 }

@@ -24,7 +24,7 @@ type store struct {
 // applicationID marks the file as a client's ("tmrc"), schemaVersion is what this code writes.
 const (
 	applicationID = 0x746d7263
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // Operations are found by the server and the namespace that they belong to, in the order in which
@@ -92,15 +92,21 @@ func (s *store) prepare(ctx context.Context) error {
 			return inUse(err)
 		}
 	}
+	var steps []string
 	switch {
 	case app == 0 && version == 0 && objects == 0:
-		if _, err := tx.ExecContext(ctx, schema); err != nil {
-			return inUse(err)
-		}
+		steps = []string{schema, lossesSchema}
 	case app != applicationID:
 		return errors.New("the file is not a client's")
 	case version > schemaVersion:
 		return fmt.Errorf("a newer client wrote the file (version %d)", version)
+	case version == 1:
+		steps = []string{lossesSchema}
+	}
+	for _, step := range steps {
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return inUse(err)
+		}
 	}
 	// A write, so that the lock is that of the only writer.
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d",
@@ -173,6 +179,9 @@ func (s *store) write(ns Namespace, change readsync.Change) error {
 		if err != nil {
 			return fmt.Errorf("write operation %s: %w", op.ID, err)
 		}
+	}
+	if err := s.lost(ctx, tx, ns, change.Lost); err != nil {
+		return err
 	}
 	s.onStep("commit")
 	if err := tx.Commit(); err != nil {

@@ -55,6 +55,9 @@ const fewTouches = 8
 // touchKey finds or adds the row of a member in the scratch; nil where it is not loaded, as for
 // nobody. The pointer lasts until the next call.
 func (st *state) touchKey(s int32, key readstate.MemberKey) *touch {
+	if key == 0 {
+		return nil // nobody
+	}
 	e := st.entryByKey(s, key)
 	if e == none {
 		return nil

@@ -79,20 +79,58 @@ func (st *state) plainCounts(hots []hotWords, scopes []int32, dst []Count) ([]Co
 	at := len(dst)
 	dst = slices.Grow(dst, len(hots))[:at+len(hots)]
 	var slots [abreast]*scope
-	var g glance
-	for i := range hots {
-		if i%abreast == 0 {
-			for j := range min(abreast, len(scopes)-i) {
-				slots[j] = st.scopes.At(atomic.LoadInt32(&scopes[i+j]))
-				atomic.LoadUint32(&slots[j].plain)
+	for from := 0; from < len(hots); from += abreast {
+		to := min(from+abreast, len(hots))
+		rows, out := hots[from:to], dst[at+from:at+to]
+		for j := range scopes[from:to] {
+			sc := st.scopes.At(atomic.LoadInt32(&scopes[from+j]))
+			atomic.LoadUint32(&sc.plain)
+			slots[j%abreast] = sc
+		}
+		for j := range rows {
+			if sc := slots[j%abreast]; !out[j].plainest(&rows[j], sc) {
+				var g glance
+				if !g.look(&st.rows, &rows[j], sc) {
+					return dst[:at+from+j], from + j
+				}
+				g.count(&out[j])
 			}
 		}
-		if !g.look(&st.rows, &hots[i], slots[i%abreast]) {
-			return dst[:at+i], i
-		}
-		g.count(&dst[at+i])
 	}
 	return dst, len(hots)
+}
+
+// What the plainest rows have in their flags: the level of everything, beside what plain ones have.
+const (
+	plainestMask = plainMask | uint16(readstate.LevelMentions)<<levelShift // also in LevelNone
+	manualBit    = uint32(flagManual)
+)
+
+// plainest sets the count of a row that has no cold record and shows everything, as nearly all do:
+// what glance would say, without a detour. It says no to every other row.
+func (c *Count) plainest(words *hotWords, sc *scope) bool {
+	kind := plainness(atomic.LoadUint32(&sc.plain))
+	flags := atomic.LoadUint32(&words[wordFlags])
+	if kind == notPlain || uint16(flags)&plainestMask != plainFlags ||
+		atomic.LoadUint32(&words[wordCold]) != 0 {
+		return false
+	}
+	base := max(
+		plainE(uint64(atomic.LoadUint32(&words[wordRead])),
+			uint64(atomic.LoadUint32(&words[wordEffective]))),
+		atomic.LoadUint64((*uint64)(&sc.floor)))
+	written := uint64(atomic.LoadUint32(&words[wordAuthorHead]))
+	own := written - uint64(atomic.LoadUint32(&words[wordAuthorRank])) - uint64(flags>>24)
+	head := atomic.LoadUint64((*uint64)(&sc.head))
+	unread := head - base - own
+	attention := unread
+	if kind == plainChannel {
+		attention = uint64(uint8(flags >> 16))
+	}
+	c.Scope = readstate.ScopeKey(atomic.LoadUint64((*uint64)(&sc.key)))
+	c.Unread, c.Attention, c.ShownUnread = unread, attention, unread
+	c.Shown = unread|atomic.LoadUint64(&sc.signalHead)|uint64(flags&manualBit) != 0
+	return own <= written && base+own <= head
 }
 
 // glance is a row evaluated by the short formula.

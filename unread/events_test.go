@@ -374,6 +374,8 @@ func TestInvariantAlarm(t *testing.T) {
 }
 
 // What erasure sends: the member's own facts, then every row.
+//
+// covers: RT-428
 func TestErase(t *testing.T) {
 	d := newDesk(t, Config{}, append(room, "post s1 A")...)
 	w := d.watch("B")
@@ -392,6 +394,13 @@ func TestErase(t *testing.T) {
 	}
 	if _, err := d.r.Row(cold(), testSpace, "B", "s1"); !errors.Is(err, ErrNoMember) {
 		t.Errorf("a read of the erased answers %v", err)
+	}
+	before := d.r.Stats().Suppressed
+	if dot, state := d.r.HasUnread(testSpace, "B"); dot || state != Unavailable {
+		t.Errorf("the dot of the erased is %t (%s)", dot, state)
+	}
+	if n := d.r.Stats().Suppressed - before; n != 1 {
+		t.Errorf("it was withheld %d times", n)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 // Only a hint may count below zero without an alarm: it is withheld, and everything else is shown.
 // A row that is known exactly, of the same source, is a broken invariant.
+//
+// covers: RT-428
 func TestOnlyHintsMayContradictThemselves(t *testing.T) {
 	for _, serving := range []readstate.Serving{readstate.Exact, readstate.Hint} {
 		d := newDesk(t, Config{Hints: true}, append(room, "create s2 channel", "join s2 B", "post s1 A", "post s2 A")...)
@@ -16,6 +18,7 @@ func TestOnlyHintsMayContradictThemselves(t *testing.T) {
 		ev := wrong()
 		ev.Row.Serving = serving
 		d.apply(ev)
+		before := d.r.Stats().Suppressed
 		row, err := d.r.Row(cold(), testSpace, "B", "s1")
 		if serving == readstate.Exact {
 			if s := d.r.Stats(); !errors.Is(err, ErrInvariant) || s.Alarms != 1 {
@@ -25,6 +28,9 @@ func TestOnlyHintsMayContradictThemselves(t *testing.T) {
 		}
 		if !errors.Is(err, ErrNotServable) || row.State != Stale || row.Values != (readstate.Values{}) {
 			t.Errorf("a hint shows %+v %s, %v", row.Values, row.State, err)
+		}
+		if n := d.r.Stats().Suppressed - before; n != 1 {
+			t.Errorf("one answer was counted as withheld %d times", n)
 		}
 		x, err := d.r.Explain(cold(), testSpace, "B", "s1")
 		if !errors.Is(err, ErrNotServable) || x.Row.State != Stale || x.Own != 0 {

@@ -282,6 +282,7 @@ func TestColdReadsWaitAndWithhold(t *testing.T) {
 	})
 }
 
+// covers: RT-428
 func TestUnknownMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, r := bubble(t, Config{})
@@ -292,8 +293,12 @@ func TestUnknownMember(t *testing.T) {
 		if _, err := r.Summary(t.Context(), "elsewhere", "B"); !errors.Is(err, ErrNoWorkspace) {
 			t.Errorf("an unknown workspace: %v", err)
 		}
+		before := r.Stats().Suppressed
 		if dot, state := r.HasUnread("elsewhere", "B"); dot || state != Unavailable {
 			t.Errorf("an unknown workspace: %t, %s", dot, state)
+		}
+		if n := r.Stats().Suppressed - before; n != 1 {
+			t.Errorf("its dot was withheld %d times", n)
 		}
 	})
 }

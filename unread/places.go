@@ -42,7 +42,7 @@ func (st *state) head(l int32) *int32 {
 
 // listOf finds the list that a row is on; none for a hidden row.
 func (st *state) listOf(e int32) int32 {
-	h := st.rows.hotAt(e)
+	h := hot{flags: uint16(atomic.LoadUint32(&st.rows.hot.At(e)[wordFlags]))}
 	at := h.spot()
 	if at == hidden {
 		return none

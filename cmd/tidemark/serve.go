@@ -139,12 +139,8 @@ func (c *serveCommand) summary(log *slog.Logger) (s inbox.Summary, release func(
 		return nil, nil, fmt.Errorf("--substrate: %w", err)
 	}
 	options.DisableCache = true // what is read was written a moment ago
-	client, err := rueidis.NewClient(options)
-	if err != nil {
-		log.Warn("the substrate cannot be reached; until a restart the store answers instead", "error", err)
-		return nil, func() {}, nil
-	}
-	return redisset.New(client), client.Close, nil
+	d := redisset.Dial(options, log)
+	return d, d.Close, nil
 }
 
 func (c *serveCommand) listen(ctx context.Context) (*listeners, error) {

@@ -22,7 +22,8 @@
 // # Failures
 //
 //   - The server cannot be reached, has lost a key or holds an old one: nothing is known, and the
-//     caller asks the store. Sends and acknowledgements never come here.
+//     caller asks the store. Sends and acknowledgements never come here. A server that is not there
+//     when the process starts is looked for when it is wanted ([Dial]).
 //   - A position above 2^53, which a score cannot hold exactly: [ErrRange], and the store answers.
 //
 // # Duties of the caller

@@ -30,12 +30,7 @@ type server struct {
 // newServer starts one. That none is installed is a failure: what is not tried out is not known.
 func newServer(t *testing.T) *server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "redis") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &server{t: t, socket: filepath.Join(dir, "s")}
+	s := placeServer(t)
 	s.start()
 	s.client = s.connect()
 	t.Cleanup(func() {
@@ -43,6 +38,17 @@ func newServer(t *testing.T) *server {
 		s.stop()
 	})
 	return s
+}
+
+// placeServer has a place for one.
+func placeServer(t *testing.T) *server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "redis") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return &server{t: t, socket: filepath.Join(dir, "s")}
 }
 
 func (s *server) start() {
@@ -69,15 +75,19 @@ func (s *server) stop() {
 	_ = s.cmd.Wait() // it was killed
 }
 
+func (s *server) options() rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress: []string{s.socket}, DisableCache: true, DisableRetry: true,
+		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", path)
+		},
+	}
+}
+
 func (s *server) connect() rueidis.Client {
 	s.t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
-		c, err := rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: []string{s.socket}, DisableCache: true, DisableRetry: true,
-			DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				return d.DialContext(ctx, "unix", path)
-			},
-		})
+		c, err := rueidis.NewClient(s.options())
 		if err == nil {
 			return c
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -102,6 +103,7 @@ type world struct {
 	with  *inbox.Inbox
 	plain *inbox.Inbox
 	ops   int
+	later time.Duration // by how much the inbox with the summary is ahead of the clock
 }
 
 func newWorld(t *testing.T, summary inbox.Summary) *world {
@@ -125,7 +127,10 @@ func newWorld(t *testing.T, summary inbox.Summary) *world {
 	_, err = w.lane.PutWorkspace(ctx, facts.PutWorkspace{ID: "w"})
 	w.ok(err)
 	one := func(facts.WorkspaceKey) (uint64, bool) { return 1, true }
-	w.with, err = inbox.New(inbox.Options{Store: w.store, Terms: one, Summary: summary})
+	w.with, err = inbox.New(inbox.Options{
+		Store: w.store, Terms: one, Summary: summary,
+		Now: func() time.Time { return time.Now().Add(w.later) },
+	})
 	w.ok(err)
 	w.plain, err = inbox.New(inbox.Options{Store: w.store, Terms: one})
 	w.ok(err)
@@ -345,29 +350,66 @@ func TestSummaryIsOfItsMoment(t *testing.T) {
 	}
 }
 
-// The badge with a summary and the one without are equal after each of many random operations.
+// item is what a recount knows of something that arrived.
+type item struct {
+	sender readstate.MemberID
+	id     string
+	live   bool
+}
+
+// recount is who counts by looking at everything above the boundary.
+func recount(items []item, acknowledged int) string {
+	var senders []readstate.MemberID
+	for _, i := range items[acknowledged:] {
+		if i.live && !slices.Contains(senders, i.sender) {
+			senders = append(senders, i.sender)
+		}
+	}
+	slices.Sort(senders)
+	return fmt.Sprint(senders)
+}
+
+// The badge with a summary, the one without and a recount are equal after each of many random
+// operations, whether the worker runs, lags or was interrupted, and whatever the server has lost.
+//
+// covers: IN-168
 func TestSummaryHistories(t *testing.T) {
+	histories, steps := 2, 150
+	if os.Getenv("TIDEMARK_SOAK") != "" {
+		histories, steps = 100, 1000
+	}
 	s := newServer(t)
-	for seed := range uint64(2) {
+	for seed := range uint64(histories) {
 		w := newWorld(t, New(s.client))
 		rng := rand.New(rand.NewPCG(seed, 3))
-		var posted []string
+		var items []item
+		acknowledged := 0
 		senders := []readstate.MemberID{"Bo", "Cy", "Dee"}
-		for range 150 {
+		interrupted, cancel := context.WithCancel(t.Context())
+		cancel()
+		for step := range steps {
 			sender := senders[rng.IntN(3)]
-			switch n := rng.IntN(10); {
-			case n < 3:
-				posted = append(posted, w.post(sender))
-			case n < 4 && len(posted) > 0:
-				w.remove(posted[rng.IntN(len(posted))])
-			case n < 5:
+			switch n := rng.IntN(20); {
+			case n < 6:
+				items = append(items, item{sender, w.post(sender), true})
+			case n < 8 && len(items) > 0:
+				i := &items[rng.IntN(len(items))]
+				w.remove(i.id)
+				i.live = false
+			case n < 10:
 				w.ack()
-			case n < 9:
+				acknowledged = len(items)
+			case n < 17:
 				w.work()
+			case n < 18:
+				_, _ = w.with.Work(interrupted) // somewhere, or not at all
 			default:
 				s.do("DEL", keysOf(w.key("Ada"))[rng.IntN(2)])
 			}
-			w.badge()
+			w.want(recount(items, acknowledged))
+			if t.Failed() {
+				t.Fatalf("seed %d, step %d", seed, step)
+			}
 		}
 		if st := w.with.Stats(); st.SummaryHits < 20 || st.SummaryMisses < 5 {
 			t.Errorf("%d answered by the summary, %d not", st.SummaryHits, st.SummaryMisses)

@@ -102,7 +102,7 @@ func newSiege(t *testing.T, in store, seed uint64) *siege {
 			id := i*clientsPerWorkspace + n
 			c := &client{
 				id: id, world: w, journal: s.journal, states: map[placeOf]readState{},
-				rng: rand.New(rand.NewPCG(seed, uint64(id+1))),
+				rng: rand.New(rand.NewPCG(seed, uint64(id+1))), cuts: s.store.cut != nil,
 			}
 			for k := range membersPerClient {
 				m := fmt.Sprintf("m%d", n*membersPerClient+k)

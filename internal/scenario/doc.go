@@ -53,7 +53,7 @@
 //
 // # Expected failures
 //
-// "needs: inbox" says that a block cannot pass before that part exists. Such a block must fail,
+// "needs: client" says that a block cannot pass before that part exists. Such a block must fail,
 // and at a statement that uses this part; when it passes, or fails elsewhere, Judge reports it,
 // so that the line is removed on the day it became untrue.
 //

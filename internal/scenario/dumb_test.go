@@ -25,6 +25,7 @@ type dumbWorkspace struct {
 	blocks   map[string]map[string]bool
 	scopes   map[string]*dumbScope
 	receipts map[string]receipt
+	inboxes  map[string]*dumbInbox
 }
 
 type receipt struct {
@@ -70,7 +71,7 @@ func newDumbWorkspace() *dumbWorkspace {
 	return &dumbWorkspace{members: map[string]bool{}, badges: map[string]string{},
 		private: map[string]bool{},
 		blocks:  map[string]map[string]bool{}, scopes: map[string]*dumbScope{},
-		receipts: map[string]receipt{}}
+		receipts: map[string]receipt{}, inboxes: map[string]*dumbInbox{}}
 }
 
 // bump records a change and wakes the streams. The caller holds the lock.
@@ -105,6 +106,24 @@ func (s *dumbScope) join(w *dumbWorkspace, member string) *dumbRow {
 		r.parentEpoch = parent.rows[member].epoch
 	}
 	return r
+}
+
+// draw makes a member of the channel follow a thread, unless they said that they do not.
+func (s *dumbScope) draw(w *dumbWorkspace, name string) {
+	up := w.scopes[s.parent].rows[name]
+	if up == nil || !up.joined || s.rows[name] != nil && s.rows[name].unfollowed {
+		return
+	}
+	s.join(w, name)
+}
+
+func (s *dumbScope) find(id string) *dumbPost {
+	for _, p := range s.posts {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
 }
 
 // effective is the revision below and at which nothing counts.

@@ -84,6 +84,9 @@ func (d *dumb) routes() http.Handler {
 	on("GET /{ws}/unread/totals", (*dumbCall).totals)
 	on("GET /{ws}/scopes/{s}/unread/first", (*dumbCall).first)
 	on("GET /{ws}/scopes/{s}/unread/explain", (*dumbCall).explain)
+	on("GET /{ws}/members/{m}/inbox/badge", (*dumbCall).inboxBadge)
+	on("POST /{ws}/members/{m}/inbox:open", (*dumbCall).openInbox)
+	on("POST /{ws}/members/{m}/inbox/acks", (*dumbCall).ackInbox)
 	mux.HandleFunc("GET /api/v1/workspaces/{ws}/events", d.stream)
 	return mux
 }
@@ -336,6 +339,7 @@ func (c *dumbCall) append(in dumbPostIn) map[string]any {
 		answer["contentRevision"] = p.revision
 	}
 	s.posts = append(s.posts, p)
+	c.arrive(s, p)
 	if in.Broadcast {
 		up := *p
 		channel := c.w.scopes[s.parent]
@@ -349,24 +353,6 @@ func (c *dumbCall) append(in dumbPostIn) map[string]any {
 		r.read = max(r.read, in.AdvanceCursor.ObservedRevision)
 	}
 	return answer
-}
-
-// draw makes a member of the channel follow a thread, unless they said that they do not.
-func (s *dumbScope) draw(w *dumbWorkspace, name string) {
-	up := w.scopes[s.parent].rows[name]
-	if up == nil || !up.joined || s.rows[name] != nil && s.rows[name].unfollowed {
-		return
-	}
-	s.join(w, name)
-}
-
-func (s *dumbScope) find(id string) *dumbPost {
-	for _, p := range s.posts {
-		if p.id == id {
-			return p
-		}
-	}
-	return nil
 }
 
 func (c *dumbCall) edit() any {
@@ -393,6 +379,7 @@ func (c *dumbCall) edit() any {
 			c.scope().revisions = before
 		}
 		p.mentions, p.everyone = *in.Mentions, *in.MentionsEveryone
+		c.arrive(c.scope(), p)
 	}
 	return map[string]any{}
 }
@@ -517,6 +504,9 @@ func (c *dumbCall) readAll() any {
 		item.Type = "read"
 		status, _ := c.apply(item)
 		results = append(results, map[string]any{"scope": item.Scope, "status": status})
+	}
+	if in := c.inbox(c.member); c.fault == "reading all acknowledges the inbox" {
+		in.acknowledged = uint64(len(in.posts))
 	}
 	c.status = http.StatusOK
 	return map[string]any{"results": results}

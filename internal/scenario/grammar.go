@@ -120,8 +120,8 @@ var forms = compileForms([]form{
 		about: "so many random operations, each followed by a recount"},
 
 	// Parts that come later.
-	{pattern: "open-inbox <actor> as <new-call>", part: Inbox, about: "open the overview"},
-	{pattern: "ack-inbox <actor> <call>", part: Inbox, answers: true,
+	{pattern: "open-inbox <actor> as <new-call>", about: "open the overview"},
+	{pattern: "ack-inbox <actor> <call>", answers: true,
 		about: "acknowledge what was shown"},
 	{pattern: "app <device> <action...>", part: Client, about: "a gesture in the real app"},
 
@@ -148,7 +148,7 @@ var forms = compileForms([]form{
 	{pattern: "expect <actor> readers <message>", fields: "are:P",
 		about: "who has read through it"},
 	{pattern: "expect <actor> inbox", fields: "count:n senders:P accepted:n acknowledged:n",
-		part: Inbox, about: "the newly-unread badge"},
+		about: "the newly-unread badge"},
 	{pattern: "expect <actor> <scope> absent", about: "not listed, and not found when asked for"},
 	{pattern: "expect <actor> <scope> [or hydrating]", fields: rowFields,
 		about: "one row, equal on every surface"},

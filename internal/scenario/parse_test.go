@@ -31,15 +31,15 @@ func TestParseErrorsSayWhereAndWhat(t *testing.T) {
 			"f.txt:7: block 2 has no operations"},
 		{"expects nothing", head + "    post A m1 in c\n", "f.txt:4: block 1 expects nothing"},
 		{"not UTF-8", "\xff", "f.txt:1: the file is not UTF-8"},
-		{"needs late", head + "    needs: inbox\n",
+		{"needs late", head + "    needs: client\n",
 			"f.txt:6: needs: expected directly under the heading"},
 		{"needs unknown", "# covers: SC-001\nA title\n1. A block\n    needs: magic\n",
-			"f.txt:4: needs: expected one of inbox, client, push"},
-		{"needs unused", "# covers: SC-001\nA title\n1. A block\n    needs: inbox\n" +
+			"f.txt:4: needs: expected one of client, push"},
+		{"needs unused", "# covers: SC-001\nA title\n1. A block\n    needs: client\n" +
 			"    channel c: A\n    expect A c unread=0\n",
-			`f.txt:3: block 1 needs "inbox" but no line uses it`},
-		{"needs missing", head + "    expect B inbox count=0\n",
-			`f.txt:6: expect needs the part "inbox": write "needs: inbox"`},
+			`f.txt:3: block 1 needs "client" but no line uses it`},
+		{"needs missing", head + "    stream B as phone\n    app phone offline\n",
+			`f.txt:7: app needs the part "client": write "needs: client"`},
 		{"never posted", head + "    read B m1 in c -> error not_found\n",
 			"f.txt:6: message m1 is never posted in this block"},
 

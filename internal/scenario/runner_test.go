@@ -104,6 +104,20 @@ func TestWrongServersAreCaught(t *testing.T) {
 		{"cold with numbers", `
     channel c: A B
     expect B c unread=0`, "state is hydrating, yet there are numbers"},
+		{"reading all acknowledges the inbox", `
+    dm d: A B
+    post A m1 in d
+    read-all B
+    expect B inbox count=1`, "f.txt:8: expect B inbox count=1\n" +
+			"\texpected  count=1\n\tgot       count=0"},
+		{"an acknowledgement reaches the head", `
+    dm d: A B
+    post A m1 in d
+    open-inbox B as overview
+    post A m2 in d
+    ack-inbox B overview
+    expect B inbox count=1`, "f.txt:10: expect B inbox count=1\n" +
+			"\texpected  count=1\n\tgot       count=0"},
 		{"always cold", `
     channel c: A B
     expect B c unread=0`, "the list of B stays hydrating"},
@@ -170,11 +184,12 @@ func TestASilentServerEndsAtTheDeadline(t *testing.T) {
 }
 
 func TestJudgeAcceptsOnlyTheAnnouncedFailure(t *testing.T) {
-	needy := parseBlock(t, `    needs: inbox
+	needy := parseBlock(t, `    needs: push
     channel c: A B
+    device phone of B
     post A m1 in c
     expect B c unread=1
-    expect B inbox count=0`)
+    expect phone push badge=0`)
 	block := &needy.Blocks[0]
 	r := serveDumb(t, "")
 	err := r.Run(t.Context(), needy, block)
@@ -182,10 +197,10 @@ func TestJudgeAcceptsOnlyTheAnnouncedFailure(t *testing.T) {
 		t.Fatalf("the announced failure must be accepted: %v", err)
 	}
 	if wrong := Judge(block, nil); wrong == nil ||
-		!strings.Contains(wrong.Error(), `remove its line "needs: inbox"`) {
+		!strings.Contains(wrong.Error(), `remove its line "needs: push"`) {
 		t.Errorf("a pass must be reported: %v", wrong)
 	}
-	elsewhere := &StatementError{Statement: &block.Statements[2], Err: errors.New("wrong count")}
+	elsewhere := &StatementError{Statement: &block.Statements[3], Err: errors.New("wrong count")}
 	if Judge(block, elsewhere) == nil {
 		t.Error("a failure elsewhere must be reported")
 	}

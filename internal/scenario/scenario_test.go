@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/tidemark-im/tidemark"
+	"github.com/tidemark-im/tidemark/facts"
 	"github.com/tidemark-im/tidemark/httpapi"
+	"github.com/tidemark-im/tidemark/inbox"
 	"github.com/tidemark-im/tidemark/internal/apicheck"
 	"github.com/tidemark-im/tidemark/readstate"
 )
@@ -89,7 +91,11 @@ func (p *product) start(ctx context.Context) (base string, err error) {
 	}
 	// The rates are those of people and their apps; a scenario is faster than both.
 	limits := httpapi.Limits{MemberRate: 1e6, MemberBurst: 1e6, ServiceRate: 1e6, ServiceBurst: 1e6}
-	p.api, err = httpapi.New(httpapi.Config{Engine: p.engine, Auth: auth, Limits: limits})
+	inboxes, err := p.openInboxes(ctx)
+	if err != nil {
+		return "", err
+	}
+	p.api, err = httpapi.New(httpapi.Config{Engine: p.engine, Inbox: inboxes, Auth: auth, Limits: limits})
 	if err != nil {
 		return "", err
 	}
@@ -103,6 +109,15 @@ func (p *product) start(ctx context.Context) (base string, err error) {
 		served <- server.Serve(listener)
 	}(p.server, p.served)
 	return "http://" + listener.Addr().String(), nil
+}
+
+// openInboxes are inboxes without a worker: what nobody has projected is read where it is.
+func (p *product) openInboxes(ctx context.Context) (*inbox.Inbox, error) {
+	port, err := p.engine.Inboxes(ctx, func([]facts.InboxChange) {})
+	if err != nil {
+		return nil, err
+	}
+	return inbox.New(inbox.Options{Store: port.Store, Terms: port.Terms, Changed: port.Changed})
 }
 
 func (p *product) stop(ctx context.Context) error {

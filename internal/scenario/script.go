@@ -13,12 +13,11 @@ type Part string
 // The parts that a block may name in "needs:".
 const (
 	Hub    Part = ""
-	Inbox  Part = "inbox"  // newly-unread badge: open, acknowledge
 	Client Part = "client" // client SDK or app: offline, dwell, display cap
 	Push   Part = "push"   // payloads sent to push services
 )
 
-func parseParts() []Part { return []Part{Inbox, Client, Push} }
+func parseParts() []Part { return []Part{Client, Push} }
 
 // File is one parsed scenario file.
 type File struct {

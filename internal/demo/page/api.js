@@ -97,6 +97,16 @@ export class Api {
     return this.request("PUT", this.scopePath(scope, "follow"), { following });
   }
 
+  inboxPath(rest) { return `/members/${encodeURIComponent(this.member)}/inbox${rest}`; }
+
+  inboxBadge() { return this.request("GET", this.inboxPath("/badge")); }
+
+  openInbox() { return this.request("POST", this.inboxPath(":open"), {}); }
+
+  acknowledge(snapshotId) {
+    return this.request("POST", this.inboxPath("/acks"), { opId: crypto.randomUUID(), snapshotId });
+  }
+
   post(scope, message) {
     return this.request("POST", this.scopePath(scope, "messages"), message);
   }

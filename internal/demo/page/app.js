@@ -1,4 +1,5 @@
 import { Api } from "./api.js";
+import { Bell } from "./bell.js";
 import { Store } from "./store.js";
 import { Stream } from "./stream.js";
 import { Task, drawWhyTask } from "./task.js";
@@ -40,6 +41,9 @@ class App {
       on: (event, data) => this.on(event, data),
       state: (s, reason) => this.connection(s, reason),
     });
+    this.bell = new Bell(this.api, {
+      name: (id) => this.name(id), go: (scope) => this.open(scope),
+    });
     $("device").textContent = device;
     if (matchMedia("(max-width: 44rem)").matches) this.toggleWhy(); // there is little room
   }
@@ -60,10 +64,13 @@ class App {
     $("live").textContent = state === "live" ? "live" : "connecting";
     $("live").classList.toggle("on", state === "live");
     if (state === "live") this.trouble("");
+    else this.bell.draw(null); // what came meanwhile is not known
     if (state !== "over") return;
     this.over = true;
     this.stream.close();
     this.store = new Store(); // what it showed is not true any more
+    this.bell.draw(null);
+    this.bell.close();
     this.draw();
     notice(`This link is not good any more (${reason.message}). Open a new link from the terminal, the whole of it.`, "signed out");
   }
@@ -77,6 +84,7 @@ class App {
   on(event, data) {
     if (this.over) return;
     if (event === "hello" && this.current) this.load(); // messages are not resumed
+    if (event === "hello" || event === "inbox") this.bell.refresh();
     if (event === "snapshot") this.store.snapshot(data);
     if (event === "unread") this.store.delta(data);
     if (event === "message" && this.watched().includes(data.scope)) this.message(data);
@@ -294,7 +302,7 @@ class App {
     if (e.target.matches("input, textarea, select") || e.ctrlKey || e.metaKey || e.altKey) return;
     const keys = {
       j: () => this.step(1), k: () => this.step(-1), r: () => this.read(), u: () => this.markUnread(),
-      w: () => this.toggleWhy(), c: () => $("text").focus(),
+      w: () => this.toggleWhy(), c: () => $("text").focus(), b: () => this.bell.toggle(),
     };
     if (!keys[e.key]) return;
     e.preventDefault();

@@ -55,6 +55,12 @@ const nothing: UnreadSnapshot = Object.freeze({
   firstUnread: null,
 });
 
+interface Watched {
+  readonly target: Target;
+  snapshot: UnreadSnapshot;
+  readonly told: Set<() => void>;
+}
+
 const keyOf = (t: Target): string =>
   JSON.stringify([
     t.kind,
@@ -68,7 +74,7 @@ export function connectRelayAgent(options: RelayAgentOptions): RelayAgent {
   const base = options.url.replace(/\/$/, "") + "/v1/";
   const headers = { authorization: `Bearer ${options.token}`, "content-type": "application/json" };
   const end = new AbortController();
-  const watched = new Map<string, { target: Target; snapshot: UnreadSnapshot; told: Set<() => void> }>();
+  const watched = new Map<string, Watched>();
   const badgeTold = new Set<() => void>();
   const followed = new Map<string, "following" | "not-following" | "unknown">();
   let stream = "";
@@ -154,7 +160,8 @@ export function connectRelayAgent(options: RelayAgentOptions): RelayAgent {
     sync = { ...sync, status: "stale" };
     badge = { ...badge, complete: false, display: null };
     for (const w of watched.values()) {
-      if (w.snapshot.freshness === "observed") w.snapshot = Object.freeze({ ...w.snapshot, freshness: "stale" });
+      if (w.snapshot.freshness !== "observed") continue;
+      w.snapshot = Object.freeze({ ...w.snapshot, freshness: "stale" });
     }
     for (const w of watched.values()) for (const f of [...w.told]) f();
     for (const f of [...badgeTold]) f();
