@@ -148,6 +148,10 @@ soak-wakes: ## Send 105,000 wakes to a receiver that fails, is late, silent and 
 soak-client: ## Play 10,000 seeded histories of two clients, a server and an unkind network, SEED= from there; minutes
 	TIDEMARK_SEED=$(or $(SEED),0) TIDEMARK_SEEDS=1000 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulatedDevices$$' ./client
 
+.PHONY: soak-relay
+soak-relay: ## Play 5,000 seeded histories of three devices on a Nostr relay that fails; half an hour
+	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v -run '^TestSimulation$$' ./relay/agent
+
 .PHONY: soak-inbox
 soak-inbox: ## Check 10,000 arrival races, and 100,000 operations on both projections against a recount; minutes
 	TIDEMARK_SOAK=1 $(GO) test -count=1 -timeout 0 -v \

@@ -34,7 +34,7 @@ const (
 type demoCommand struct {
 	logFlags
 	settingFlags
-	Story  string        `arg:"" optional:"" default:"" enum:"inbox,cluster," help:"${about_demo_story}"`
+	Story  string        `arg:"" optional:"" default:"" enum:"inbox,cluster,relay," help:"${about_demo_story}"`
 	Listen string        `default:"127.0.0.1:8480" help:"Where the page is, as HOST:PORT."`
 	Every  time.Duration `default:"4s" help:"How often somebody writes; 0 for silence."`
 	Open   bool          `help:"Open the first link in the browser."`
@@ -57,6 +57,9 @@ func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	if c.Story == "cluster" {
 		return c.cluster(ctx, m)
+	}
+	if c.Story == "relay" {
+		return c.demoRelay(ctx, m)
 	}
 	if c.LogLevel == "info" {
 		c.LogLevel = "warn" // the links are what one should see

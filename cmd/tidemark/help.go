@@ -43,6 +43,8 @@ var helpTexts = kong.Vars{
 	"about_jwks": "Key set of RS256, ES256 and EdDSA tokens: a file, or an https address.",
 	"about_jwt_secret_file": "File with the secret of HS256 tokens, or two for rotation, one a line; the " +
 		"first one signs. Or put it into $TIDEMARK_JWT_SECRET.",
+	"about_agent_key_file": "File with your secret key, 64 hexadecimal digits.",
+	"about_agent_origin":   "Origin of a page that may use the agent, as http://localhost:5173; may be given for each.",
 	"about_output": "Where to write instead of the standard output; compressed if the name ends in " +
 		".gz.",
 	"about_relay_channel": "A channel of all members, with its type stream, forum or dm; may be given for " +
@@ -53,7 +55,7 @@ var helpTexts = kong.Vars{
 	"about_relay_key_file": "File with the relay's own secret key; a new one without it.",
 	"about_relay_member":   "Public key of somebody who may use the relay; may be given for each.",
 	"about_demo_story": "inbox: play the story of the newly-unread badge, and end. cluster: three nodes that " +
-		"one can kill, on a PostgreSQL of its own.",
+		"one can kill, on a PostgreSQL of its own. relay: a Nostr relay with two people and their agents.",
 	"about_substrate": "Redis or Valkey for prepared summaries of inboxes, and for red dots that " +
 		"processes show of each other's workspaces.",
 	"about_wake_allow": "Networks that agents and webhooks may be in although they are not public, as " +

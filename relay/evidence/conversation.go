@@ -195,3 +195,30 @@ func (w *Window) ThreadActivity(channel string, view frontier.View) []Activity {
 	})
 	return list
 }
+
+// Marked returns the roots that kept replies to a parent name, sorted: a lookup asks for them, and for
+// what the viewer wrote below them.
+func (w *Window) Marked(channel, parent string) []string {
+	var roots []string
+	for _, e := range w.events {
+		refs := ParseRefs(e)
+		if Content(e.Kind) && refs.Channel == channel && refs.Reply && refs.Parent == parent &&
+			!slices.Contains(roots, refs.Root) {
+			roots = append(roots, refs.Root)
+		}
+	}
+	slices.Sort(roots)
+	return roots
+}
+
+// Event returns a message as it was signed; false when it is not here.
+func (w *Window) Event(id string) (nostrx.Event, bool) {
+	e, ok := w.events[id]
+	return e, ok && Content(e.Kind)
+}
+
+// Knows tells whether a message is here, be it counted or for its structure only.
+func (w *Window) Knows(id string) bool {
+	_, ok := w.lookUp(id)
+	return ok
+}

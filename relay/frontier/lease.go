@@ -70,3 +70,13 @@ func (l *Leases) Check(id LeaseID, manual map[Key]uint64) (Lease, error) {
 	}
 	return lease, nil
 }
+
+// Has tells whether a reading of a channel, or of one thread of it, is open.
+func (l *Leases) Has(channel, root string) bool {
+	for _, lease := range l.open {
+		if lease.Channel == channel && lease.Root == root {
+			return true
+		}
+	}
+	return false
+}

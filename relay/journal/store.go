@@ -48,6 +48,15 @@ CREATE TABLE read_state (
 	viewer TEXT NOT NULL,
 	record BLOB NOT NULL,
 	PRIMARY KEY (scope, viewer)
+) WITHOUT ROWID;
+CREATE TABLE choices (
+	scope  TEXT NOT NULL,
+	viewer TEXT NOT NULL,
+	kind   TEXT NOT NULL,
+	name   TEXT NOT NULL,
+	value  TEXT NOT NULL,
+	at     INTEGER NOT NULL,
+	PRIMARY KEY (scope, viewer, kind, name)
 ) WITHOUT ROWID`
 
 // ErrStorage says that the file could not be read or written. Nothing was changed then.
@@ -128,12 +137,40 @@ func (j *Journal) prepare(ctx context.Context) error {
 // Close closes the file.
 func (j *Journal) Close() error { return j.db.Close() }
 
-// Leave forgets a partition and nothing else.
+// Leave forgets a partition, its choices included, and nothing else.
 func (j *Journal) Leave(ctx context.Context, p Partition) error {
-	_, err := j.db.ExecContext(ctx, `DELETE FROM read_state WHERE scope = ? AND viewer = ?`,
-		p.Scope, string(p.Viewer))
+	err := j.atOnce(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		for _, table := range []string{"read_state", "choices"} {
+			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE scope = ? AND viewer = ?`,
+				p.Scope, string(p.Viewer))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("leave %s: %w: %w", p.Scope, ErrStorage, err)
+		return fmt.Errorf("leave %s: %w", p.Scope, err)
+	}
+	return nil
+}
+
+// atOnce does something in one transaction.
+func (j *Journal) atOnce(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	tx, err := j.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStorage, err)
+	}
+	defer tx.Rollback()
+	if err := do(ctx, tx); err != nil {
+		return fmt.Errorf("%w: %w", ErrStorage, err)
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("%w: %w", ErrStorage, err)
 	}
 	return nil
 }

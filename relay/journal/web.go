@@ -18,13 +18,18 @@ func (o overWeb) Publish(ctx context.Context, e nostrx.Event) (nostrx.Receipt, e
 func (o overWeb) Coordinates(
 	ctx context.Context, author nostrx.PubKey, slots []string,
 ) ([]nostrx.Event, error) {
+	events, _, err := o.web.Query(ctx, AtSlots(author, slots))
+	return events, err
+}
+
+// AtSlots is the filter for what stands at given slots of an author.
+func AtSlots(author nostrx.PubKey, slots []string) nostrx.Filter {
 	names := make([]string, len(slots))
 	for i, slot := range slots {
 		names[i] = slotPrefix + slot
 	}
-	events, _, err := o.web.Query(ctx, nostrx.Filter{
+	return nostrx.Filter{
 		Kinds: []int{nostrx.KindAppData}, Authors: []nostrx.PubKey{author},
 		Tags: map[string][]string{"d": names},
-	})
-	return events, err
+	}
 }

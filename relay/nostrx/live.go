@@ -132,6 +132,9 @@ func (s *Subscription) onClosed(reason string) {
 			return // it is asked for again once the challenge is answered
 		}
 	}
+	s.mu.Lock()
+	s.waiting = false // it is over: nothing asks again, however often the relay refuses
+	s.mu.Unlock()
 	s.push(Signal{Kind: SignalRefused, Reason: reason}, 0)
 	s.client.drop(s)
 }
