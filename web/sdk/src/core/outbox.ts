@@ -133,7 +133,8 @@ export class Outbox {
    * the state was seen. Throws RefusedError.
    */
   add(op: Operation, base: Version): { change: Change; id: string } {
-    if (op.after && !this.#find(op.after)) {
+    const before = this.#find(op.after);
+    if (op.after && before?.expectedVersion !== op.expectedVersion - 1) {
       if (this.#done.includes(op.after)) op = { ...op, after: "" };
       else if (op.kind === "unread") throw new RefusedError("stale");
       else op = withoutMark(op, base);
@@ -235,7 +236,7 @@ export class Outbox {
   /** Removes an operation that came out as it was meant to: what builds on it stands. */
   #fulfilled(op: Operation): Change {
     const put = this.#ops.filter((x) => x.after === op.id).map((x) => ({ ...x, after: "" }));
-    return { put, remove: [op.id], lost: [], done: [op.id] };
+    return { put, remove: [op.id], lost: [], done: op.flips ? [op.id] : [] };
   }
 
   /**
