@@ -75,6 +75,28 @@ describe("an outbox", () => {
     }
   });
 
+  it("names no version of another's mark on top of a read that lost its own", () => {
+    const state = said({ readRevision: 4, version: 4 });
+    const theirs = said({ readRevision: 4, manualUnread: true, version: 6 });
+    for (const settled of [false, true]) {
+      const outbox = outboxOf(state, mark(state, 0), read(state, 9));
+      const seen = outbox.view("s", state);
+      outbox.apply(outbox.begin("o1"));
+      const refused = { status: 409, code: "version_conflict", state: theirs };
+      outbox.apply(outbox.settle("o1", refused));
+      if (settled) {
+        outbox.apply(outbox.begin("o2"));
+        outbox.apply(outbox.settle("o2", accepted({ ...theirs, readRevision: 9 })));
+      }
+      expect(() => outbox.add(newUnread("x", seen, 0, 0), 4)).toThrow("stale");
+      outbox.apply(outbox.add(newRead("later", seen, 9, 0), 4).change);
+      for (const op of outbox.operations) {
+        expect(op).toMatchObject({ flips: false });
+        expect(op.expectedVersion).toBeLessThan(5);
+      }
+    }
+  });
+
   it("sends the operations of one scope one after the other", () => {
     const state = said({});
     const outbox = outboxOf(state, mark(state, 0), read(state, 9));
