@@ -35,9 +35,10 @@ func TestInboxWalkThrough(t *testing.T) {
 	}
 }
 
-// Each subject of the verification has a test of its own, by name.
+// Each subject of the verification has a test of its own, by name; what the walk-through and the probes
+// are not, has one, too.
 //
-// covers: IN-167
+// covers: IN-167, IN-126, IN-176
 func TestEverySubjectHasATest(t *testing.T) {
 	for subject, at := range map[string][2]string{
 		"duplicate suppression":          {"facts/factstest/laneinbox.go", "testInboxSends"},
@@ -53,6 +54,8 @@ func TestEverySubjectHasATest(t *testing.T) {
 		"probes":                         {"httpapi/inbox_test.go", "TestInboxRefusalsChangeNothing"},
 		"thread read positions":          {"inbox/badge_test.go", "TestBadgeIsNotReading"},
 		"unavailability":                 {"inbox/badge_test.go", "TestStoreGone"},
+		"credentials":                    {"httpapi/errortable_test.go", "TestNobodyGetsIn"},
+		"load":                           {"internal/bench/figures/figures_test.go", "TestBell"},
 		"random histories":               {"inbox/random_test.go", "TestRandomHistories"},
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(at[0])))
