@@ -22,8 +22,8 @@ import (
 	"github.com/tidemark-im/tidemark/outbox"
 )
 
-// Config wires a server. Engine and Auth are required, but for a central server, which has no engine; the zero value of every other field is
-// its documented default.
+// Config wires a server. Engine and Auth are required, but for a central server, which has no engine;
+// the zero value of every other field is its documented default.
 type Config struct {
 	Engine *tidemark.Engine
 	Auth   Authenticator
@@ -119,8 +119,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		engine: cfg.Engine, outbox: cfg.Outbox, inbox: cfg.Inbox, dots: cfg.Dots, auth: cfg.Auth,
-		limits: cfg.Limits,
-		prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
+		limits: cfg.Limits, prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version), cluster: cfg.Cluster,
 	}
