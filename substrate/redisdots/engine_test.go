@@ -167,9 +167,10 @@ func TestServerKilled(t *testing.T) {
 		o.post("w")
 		s.start()
 		expect(t, feed, func(c substrate.Change) bool { return c.Known && c.Dot.Badge.Messages == 1 })
-		if _, known := r.Dots(t.Context(), "bob", []readstate.WorkspaceID{"w"})["w"]; !known {
-			t.Error("the list does not know what the feed knows")
-		}
+		until(t, func() bool { // lists come by a connection of their own
+			_, known := r.Dots(t.Context(), "bob", []readstate.WorkspaceID{"w"})["w"]
+			return known
+		})
 	}
 	if stats := p.Stats(); stats.Members != 1 || stats.Workspaces != 1 || stats.Published == 0 {
 		t.Errorf("%+v", stats)
