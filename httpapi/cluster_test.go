@@ -372,7 +372,8 @@ func TestCentralStreams(t *testing.T) {
 	}
 	defer events.Body.Close()
 	header := http.Header{"Authorization": {"Bearer " + p.member("B")}}
-	socket, _, err := websocket.Dial(t.Context(), p.central.URL+"/api/v1/workspaces/W/socket", &websocket.DialOptions{HTTPHeader: header})
+	socket, _, err := websocket.Dial( //nolint:bodyclose // of a handshake it need not be
+		t.Context(), p.central.URL+"/api/v1/workspaces/W/socket", &websocket.DialOptions{HTTPHeader: header})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func (s *Server) forwardTo(
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	w2 := http.ResponseWriter(c.w)
+	w2 := c.w
 	if rt.stream {
 		w2 = &pacedWriter{c.w, http.NewResponseController(c.w), s.limits.WriteTimeout}
 	}

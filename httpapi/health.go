@@ -28,7 +28,8 @@ func (s *Server) addOperations() {
 	})
 	add(s, route{
 		method: http.MethodGet, path: "/readyz", id: "readyz", tag: "operations", public: true,
-		about: "Whether requests should be sent here: the store answers, a lease is held where one is needed, nothing drains.",
+		about: "Whether requests should be sent here: the store answers, a lease is held where one is " +
+			"needed, nothing drains.",
 	}, func(c *call, _ *noParams, _ *none) (Health, error) {
 		if s.draining.Load() {
 			return Health{}, refuse(CodeUnavailable, "draining")

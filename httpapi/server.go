@@ -119,7 +119,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		engine: cfg.Engine, outbox: cfg.Outbox, inbox: cfg.Inbox, dots: cfg.Dots, auth: cfg.Auth,
-		limits: cfg.Limits, prefix: cfg.Prefix, app: cfg.App, log: cfg.Log, cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
+		limits: cfg.Limits, prefix: cfg.Prefix, app: cfg.App, log: cfg.Log,
+		cors: cors{cfg.CORSOrigins}, registry: cfg.Metrics,
 		budgets: newBudgets(cfg.Limits, cfg.Now), hub: live.NewHub(cfg.Live),
 		router: &router{}, document: newDocument(cfg.Prefix, cfg.Version), cluster: cfg.Cluster,
 	}

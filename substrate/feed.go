@@ -152,12 +152,13 @@ func (r *Reader) lost() {
 	}
 }
 
-// again says everything again that was said to a store that may have lost it, and reads what it has.
-func (r *Reader) again(ctx context.Context) {
+// again says everything again that was said to a store that may have lost it, and reads what it has. It
+// reports that it could: what is published meanwhile is heard, and what was before is not said twice.
+func (r *Reader) again(ctx context.Context) bool {
 	r.mu.Lock()
 	clear(r.asked)
 	r.mu.Unlock()
-	r.refill(ctx, r.all())
+	return r.refill(ctx, r.all())
 }
 
 func (r *Reader) renew(ctx context.Context) {
@@ -169,7 +170,7 @@ func (r *Reader) renew(ctx context.Context) {
 }
 
 // refill wants dots and tells the feeds of those that are there.
-func (r *Reader) refill(ctx context.Context, keys []Key) {
+func (r *Reader) refill(ctx context.Context, keys []Key) bool {
 	for part := range slices.Chunk(keys, batch) {
 		exchange, cancel := context.WithTimeout(ctx, r.opts.Limits.Timeout)
 		r.want(exchange, part)
@@ -177,8 +178,9 @@ func (r *Reader) refill(ctx context.Context, keys []Key) {
 		cancel()
 		if err != nil {
 			r.failed.Add(1)
-			return
+			return false
 		}
 		r.hear(dots)
 	}
+	return true
 }

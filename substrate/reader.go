@@ -70,14 +70,19 @@ func (r *Reader) Run(ctx context.Context) {
 	defer listening.Wait()
 	ticker := time.NewTicker(min(r.opts.Limits.Keep/3, r.opts.Limits.Every))
 	defer ticker.Stop()
+	behind := false // what the store has was not read since it was found again
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.anew:
-			r.again(ctx)
+			behind = !r.again(ctx)
 		case <-ticker.C:
-			r.renew(ctx)
+			if behind {
+				behind = !r.again(ctx)
+			} else {
+				r.renew(ctx)
+			}
 		}
 	}
 }

@@ -35,10 +35,10 @@ func (away) Listen(context.Context, Ear) error                          { return
 func TestSupersedes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Uint64Range(1, 4)
-		make := rapid.Custom(func(t *rapid.T) Dot {
+		dot := rapid.Custom(func(t *rapid.T) Dot {
 			return Dot{Term: small.Draw(t, "term"), LSN: readstate.LSN(small.Draw(t, "lsn"))}
 		})
-		dots := rapid.SliceOfN(make, 1, 20).Draw(t, "dots")
+		dots := rapid.SliceOfN(dot, 1, 20).Draw(t, "dots")
 		kept := dots[0]
 		for _, d := range dots {
 			if d.Supersedes(&kept) {

@@ -70,7 +70,7 @@ func (c *chatCommand) credentials() (client.Token, error) {
 // follow takes a sign-in link apart: the token is in its fragment.
 func (c *chatCommand) follow() error {
 	if c.URL != "" || c.Token != "" || c.TokenFile != "" {
-		return wrongUsage("a sign-in link takes the place of --url, --token and --token-file, also of those in the" +
+		return wrongUsage("a sign-in link takes the place of --url, --token and --token-file, also of those in" +
 			" environment (TIDEMARK_URL, TIDEMARK_TOKEN)")
 	}
 	base, fragment, _ := strings.Cut(c.Link, "#")

@@ -254,7 +254,7 @@ func (c *crew) open(token string) io.Reader {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if res, err = http.DefaultClient.Do(req); err != nil {
+		if res, err = http.DefaultClient.Do(req); err != nil { //nolint:bodyclose // below, and with the test
 			return false
 		}
 		if res.StatusCode != 200 {

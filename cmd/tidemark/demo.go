@@ -52,15 +52,19 @@ func (c *demoCommand) Validate() error {
 }
 
 func (c *demoCommand) run(ctx context.Context, m *Main) (err error) {
-	if c.Story == "inbox" {
+	switch c.Story {
+	case "inbox":
 		return walk.Inbox(ctx, m.Stdout)
-	}
-	if c.Story == "cluster" {
+	case "cluster":
 		return c.cluster(ctx, m)
-	}
-	if c.Story == "relay" {
+	case "relay":
 		return c.demoRelay(ctx, m)
 	}
+	return c.people(ctx, m)
+}
+
+// people is the demo without a story: who writes, and who reads by the links.
+func (c *demoCommand) people(ctx context.Context, m *Main) (err error) {
 	if c.LogLevel == "info" {
 		c.LogLevel = "warn" // the links are what one should see
 	}

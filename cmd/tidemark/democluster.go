@@ -31,7 +31,8 @@ func (c *demoCommand) cluster(ctx context.Context, m *Main) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(m.Stdout, "Starting PostgreSQL, a central process and three nodes ..."); err != nil {
+	_, err = fmt.Fprintln(m.Stdout, "Starting PostgreSQL, a central process and three nodes ...")
+	if err != nil {
 		return err
 	}
 	cluster, err := clusterdemo.Start(ctx, clusterdemo.Options{

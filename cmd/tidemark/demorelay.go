@@ -53,7 +53,10 @@ func (c *demoCommand) demoRelay(ctx context.Context, m *Main) (err error) {
 	for i, d := range []struct {
 		who, file string
 		key       *nostrx.Key
-	}{{"Ada, on her laptop", "laptop", keys[1]}, {"Ada, on her phone", "phone", keys[1]}, {"Ben", "ben", keys[2]}} {
+	}{
+		{"Ada, on her laptop", "laptop", keys[1]}, {"Ada, on her phone", "phone", keys[1]},
+		{"Ben", "ben", keys[2]},
+	} {
 		j, err := journal.Open(ctx, demoFile(dir, d.file), journal.Options{})
 		if err != nil {
 			return err

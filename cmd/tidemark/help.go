@@ -44,7 +44,8 @@ var helpTexts = kong.Vars{
 	"about_jwt_secret_file": "File with the secret of HS256 tokens, or two for rotation, one a line; the " +
 		"first one signs. Or put it into $TIDEMARK_JWT_SECRET.",
 	"about_agent_key_file": "File with your secret key, 64 hexadecimal digits.",
-	"about_agent_origin":   "Origin of a page that may use the agent, as http://localhost:5173; may be given for each.",
+	"about_agent_origin": "Origin of a page that may use the agent, as http://localhost:5173; may be given " +
+		"for each.",
 	"about_output": "Where to write instead of the standard output; compressed if the name ends in " +
 		".gz.",
 	"about_relay_channel": "A channel of all members, with its type stream, forum or dm; may be given for " +

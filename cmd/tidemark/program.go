@@ -38,7 +38,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Run the server."`
 	Demo        demoCommand        `cmd:"" help:"Run a server with people, traffic and a page to look at."`
 	Chat        chatCommand        `cmd:"" help:"Read and write in the terminal."`
-	Relay       relayCommand       `cmd:"" help:"Run the agent of a Nostr relay for the windows of this machine."`
+	Relay       relayCommand       `cmd:"" help:"Run the agent of a Nostr relay for windows of this machine."`
 	RelayDev    relayDevCommand    `cmd:"" name:"relay-dev" help:"Run a Nostr relay to develop against."`
 	Replay      replayCommand      `cmd:"" help:"Load a chat trace and print the totals of all counts."`
 	Trace       traceCommand       `cmd:"" help:"Write a generated chat trace."`

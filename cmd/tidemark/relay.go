@@ -24,8 +24,8 @@ const relayDrain = 2 * time.Second
 type relayCommand struct {
 	Relay   string   `required:"" help:"Address of the relay, as wss://relay.example." placeholder:"URL"`
 	KeyFile string   `required:"" help:"${about_agent_key_file}" placeholder:"FILE"`
-	Listen  string   `default:"127.0.0.1:8490" help:"Where windows find the agent; an address of this machine alone."`
-	Data    string   `default:"tidemark-relay.db" help:"File with the journal of what was read." placeholder:"FILE"`
+	Listen  string   `default:"127.0.0.1:8490" help:"Where windows find the agent, on this machine alone."`
+	Data    string   `default:"tidemark-relay.db" placeholder:"FILE" help:"The journal of what was read."`
 	Origin  []string `help:"${about_agent_origin}" placeholder:"ORIGIN"`
 	Leave   bool     `help:"Forget everything that is kept of this relay and key, and end."`
 }

@@ -69,7 +69,7 @@ func (c *serveCommand) Validate() error {
 			return err
 		}
 	}
-	if err := c.clusterFlags.check(c.inFile(), c.Listen); err != nil {
+	if err := c.check(c.inFile(), c.Listen); err != nil {
 		return err
 	}
 	return checkRange("drain-timeout", c.DrainTimeout, 0, time.Hour)
@@ -124,7 +124,8 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	}
 	defer dots.stop()
 	server, err := httpapi.New(httpapi.Config{
-		Engine: engine, Cluster: shared.cluster(), Dots: dots.lists(), Outbox: effects.Outbox, Inbox: inboxes.Inbox, Auth: auth,
+		Engine: engine, Cluster: shared.cluster(), Dots: dots.lists(), Outbox: effects.Outbox,
+		Inbox: inboxes.Inbox, Auth: auth,
 		Limits:      c.values.HTTP,
 		Live:        c.values.Live,
 		App:         app.Handler(),
@@ -133,7 +134,8 @@ func (c *serveCommand) run(ctx context.Context, m *Main) (err error) {
 	if err != nil {
 		return err
 	}
-	log.Info("serving", "url", listeners.url(), "app", listeners.url()+app.Path, "docs", listeners.url()+docsPath,
+	log.Info("serving", "url", listeners.url(), "app", listeners.url()+app.Path,
+		"docs", listeners.url()+docsPath,
 		"admin", listeners.adminURL(), "facts", sqlstore.Shown(c.Facts))
 	c.tell(log)
 	return shared.serve(ctx, engine, c.DrainTimeout, func(ctx context.Context) error {

@@ -180,7 +180,7 @@ func (s *clusterState) term(w string) (term uint64) {
 // begin founds the workspaces by way of the central process.
 func (c *cluster) begin() {
 	c.t.Helper()
-	c.siege.start(nil)
+	c.start(nil)
 	c.wire.cluster = true
 	for _, w := range c.worlds {
 		status, body, err := c.wire.call(c.t.Context(), c.admin, http.MethodPut, address(w.name), []byte(`{"name":"`+w.name+`"}`))
@@ -236,7 +236,7 @@ func (c *cluster) round(rng *rand.Rand) trouble {
 	c.end()
 	if what == killCentral {
 		mend()
-		c.siege.start(nil)
+		c.start(nil)
 	} else {
 		c.wire = dial(c.server)
 		c.wire.cluster = true

@@ -67,7 +67,7 @@ func (a *api) call(ctx context.Context, method, address string, body, out any) e
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (n *Node) Start() error {
 	if n.is == Running || n.is == Paused {
 		return fmt.Errorf("start %s: %w", n.Name, errCondition)
 	}
-	cmd := exec.Command(n.binary, n.args...)
+	cmd := exec.Command(n.binary, n.args...) //nolint:noctx // Stop ends it
 	cmd.Env, cmd.Stderr = n.env, &n.says
 	apart(cmd)
 	if err := cmd.Start(); err != nil {

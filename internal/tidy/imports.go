@@ -23,7 +23,8 @@ var core = []string{".", "unread", "unread/intake", "unread/snapshot", "facts", 
 
 // published is what somebody outside this module is meant to import.
 var published = slices.Concat(core, []string{
-	"httpapi/...", "live/...", "inbox/...", "outbox/...", "ownership/...", "substrate/...", "client/...", "relay/...",
+	"httpapi/...", "live/...", "inbox/...", "outbox/...", "ownership/...", "substrate/...", "client/...",
+	"relay/...",
 })
 
 // places is the direction of imports: cmd, httpapi, the adapters, the library, its two halves, the

@@ -91,10 +91,8 @@ type network struct {
 	viewer, other *nostrx.Key
 	pipes         *pipes
 	journal       *journal.Journal
-	requests      func(relaytest.Occasion) relaytest.Fault
 	posted        []nostrx.Event
 	web           *nostrx.Web
-	last          int64
 }
 
 func newNetwork(t *testing.T, path string, snapshots bool) *network {
@@ -208,7 +206,7 @@ func (d *device) start() {
 }
 
 func (d *device) stop() {
-	d.Agent.Close()
+	d.Close()
 	d.transport.CloseIdleConnections()
 }
 

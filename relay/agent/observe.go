@@ -250,7 +250,9 @@ func (a *Agent) findHomes(ctx context.Context) {
 		}
 		for _, e := range events {
 			if refs := evidence.ParseRefs(e); evidence.Content(e.Kind) && refs.Channel != "" {
-				found[string(e.ID)] = frontier.Message{ID: string(e.ID), Channel: refs.Channel, At: journal.Time(e.CreatedAt)}
+				found[string(e.ID)] = frontier.Message{
+					ID: string(e.ID), Channel: refs.Channel, At: journal.Time(e.CreatedAt),
+				}
 			}
 		}
 	}

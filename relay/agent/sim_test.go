@@ -60,7 +60,6 @@ type sim struct {
 	read  []map[string]bool
 	broad map[frontier.Key]frontier.Time // the most that was saved by anybody for everybody
 	sent  atomic.Int64                   // publications of read state that came to the relay
-	wrong atomic.Pointer[relaytest.Fault]
 }
 
 func (s *sim) play() {

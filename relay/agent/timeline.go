@@ -96,9 +96,12 @@ func (a *Agent) Write(ctx context.Context, channel, text, replyTo string) (strin
 		if !ok || m.Channel != channel || m.Deleted {
 			return "", ErrMessage
 		}
-		tags = append(tags, nostrx.Tag{"e", cmp.Or(m.Root, replyTo), "", "root"}, nostrx.Tag{"e", replyTo, "", "reply"})
+		tags = append(tags,
+			nostrx.Tag{"e", cmp.Or(m.Root, replyTo), "", "root"}, nostrx.Tag{"e", replyTo, "", "reply"})
 	}
-	e, err := a.o.Key.Sign(nostrx.Event{Kind: nostrx.KindChat, CreatedAt: a.o.Now().Unix(), Tags: tags, Content: text})
+	e, err := a.o.Key.Sign(nostrx.Event{
+		Kind: nostrx.KindChat, CreatedAt: a.o.Now().Unix(), Tags: tags, Content: text,
+	})
 	if err != nil {
 		return "", err
 	}

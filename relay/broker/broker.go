@@ -46,7 +46,10 @@ type Broker struct {
 
 // New returns a broker.
 func New(o Options) *Broker {
-	b := &Broker{o: o, token: sha256.Sum256([]byte(o.Token)), mux: http.NewServeMux(), streams: make(map[string]*stream)}
+	b := &Broker{
+		o: o, token: sha256.Sum256([]byte(o.Token)), mux: http.NewServeMux(),
+		streams: make(map[string]*stream),
+	}
 	b.hosts = []string{o.Host}
 	if _, port, ok := strings.Cut(o.Host, ":"); ok {
 		b.hosts = append(b.hosts, "localhost:"+port)
@@ -98,6 +101,12 @@ func (b *Broker) authorized(req *http.Request) bool {
 }
 
 func (b *Broker) routes() {
+	b.readingRoutes()
+	b.markRoutes()
+	b.otherRoutes()
+}
+
+func (b *Broker) readingRoutes() {
 	a := b.o.Agent
 	b.mux.HandleFunc("GET /{$}", servePage)
 	b.mux.HandleFunc("GET /page.js", serveScript)
@@ -123,6 +132,10 @@ func (b *Broker) routes() {
 		a.Dispose(id)
 		w.WriteHeader(http.StatusNoContent)
 	})
+}
+
+func (b *Broker) markRoutes() {
+	a := b.o.Agent
 	b.post("mark-through", func(req *http.Request, q *query) (any, error) {
 		return saved(&q.Target), a.MarkThrough(req.Context(), q.Target, q.MessageID)
 	})
@@ -136,6 +149,10 @@ func (b *Broker) routes() {
 	b.post("mark-unread", func(req *http.Request, q *query) (any, error) {
 		return saved(&q.Target), a.MarkUnread(req.Context(), q.Target)
 	})
+}
+
+func (b *Broker) otherRoutes() {
+	a := b.o.Agent
 	b.post("follow", func(req *http.Request, q *query) (any, error) {
 		return struct{}{}, a.Follow(req.Context(), q.ChannelID, q.RootID, q.Following)
 	})

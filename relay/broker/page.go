@@ -15,7 +15,8 @@ var script []byte
 func servePage(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy",
-		"default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		"default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; "+
+			"frame-ancestors 'none'")
 	_, _ = w.Write(page)
 }
 
@@ -31,7 +32,8 @@ func (b *Broker) serveMessages(w http.ResponseWriter, req *http.Request) {
 		}
 		return otherwise
 	}
-	rows, err := b.o.Agent.Page(req.Context(), req.PathValue("id"), number("before", 0), int(number("limit", 50)))
+	before, limit := number("before", 0), int(number("limit", 50))
+	rows, err := b.o.Agent.Page(req.Context(), req.PathValue("id"), before, limit)
 	if err != nil {
 		refuse(w, err)
 		return

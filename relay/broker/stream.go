@@ -176,7 +176,9 @@ func (b *Broker) serveEvents(w http.ResponseWriter, req *http.Request) {
 }
 
 // step sends what is different from what was sent last.
-func (b *Broker) step(ctx context.Context, s *stream, last map[string]any, send func(string, any) error) error {
+func (b *Broker) step(
+	ctx context.Context, s *stream, last map[string]any, send func(string, any) error,
+) error {
 	s.mu.Lock()
 	dirty := s.dirty
 	s.dirty = make(map[agent.Target]bool)

@@ -15,7 +15,8 @@ func (b *Book) Choose(ctx context.Context, kind, name, value string) error {
 	scope, viewer := b.partition.Scope, string(b.partition.Viewer)
 	err := b.journal.atOnce(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if value == "" {
-			_, err := tx.ExecContext(ctx, `DELETE FROM choices WHERE scope = ? AND viewer = ? AND kind = ? AND name = ?`,
+			_, err := tx.ExecContext(ctx, `DELETE FROM choices
+				WHERE scope = ? AND viewer = ? AND kind = ? AND name = ?`,
 				scope, viewer, kind, name)
 			return err
 		}
@@ -27,7 +28,8 @@ func (b *Book) Choose(ctx context.Context, kind, name, value string) error {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM choices WHERE scope = ?1 AND viewer = ?2 AND kind = ?3 AND at <=
-			(SELECT at FROM choices WHERE scope = ?1 AND viewer = ?2 AND kind = ?3 ORDER BY at DESC LIMIT 1 OFFSET ?4)`,
+			(SELECT at FROM choices WHERE scope = ?1 AND viewer = ?2 AND kind = ?3
+				ORDER BY at DESC LIMIT 1 OFFSET ?4)`,
 			scope, viewer, kind, MaxChoices)
 		return err
 	})
@@ -41,7 +43,8 @@ func (b *Book) Choose(ctx context.Context, kind, name, value string) error {
 func (b *Book) Choices(ctx context.Context, kind string) (map[string]string, error) {
 	found := make(map[string]string)
 	err := b.journal.atOnce(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `SELECT name, value FROM choices WHERE scope = ? AND viewer = ? AND kind = ?`,
+		rows, err := tx.QueryContext(ctx, `SELECT name, value FROM choices
+			WHERE scope = ? AND viewer = ? AND kind = ?`,
 			b.partition.Scope, string(b.partition.Viewer), kind)
 		if err != nil {
 			return err

@@ -55,7 +55,9 @@ var suites = []suite{
 	{"framing", []stage{{dir: "httpapi/framing", tests: "."}}},
 	{"client", []stage{
 		{dir: "client/readsync", tests: "."},
-		{dir: "client", tests: ".", flags: []string{"-test.skip", "^Test(SimulatedDevices|KilledAnywhere|KilledWhileSwitching)$"}},
+		{dir: "client", tests: ".", flags: []string{
+			"-test.skip", "^Test(SimulatedDevices|KilledAnywhere|KilledWhileSwitching)$",
+		}},
 		// TIDEMARK_SEEDS, in percent, makes it shorter.
 		{dir: "client", tests: "^TestSimulatedDevices$"},
 	}},

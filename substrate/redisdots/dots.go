@@ -93,6 +93,8 @@ func (d *Dots) connect() (rueidis.Client, error) {
 }
 
 // A set of what is wanted, until when. What is beyond its bound is left out and counted.
+//
+//nolint:dupword // blocks of Lua end so
 var wantScript = rueidis.NewLuaScript(`
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'zset' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
@@ -198,6 +200,8 @@ func (d *Dots) WantedIn(
 }
 
 // The term of the workspace decides first, then the dot itself, for a server that has lost the term.
+//
+//nolint:dupword // blocks of Lua end so
 var publishScript = rueidis.NewLuaScript(`
 local term = tonumber(ARGV[1])
 local fence = redis.pcall('GET', KEYS[1])
