@@ -50,14 +50,16 @@ func (a *agentHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.blow > 0 {
-		if a.blow--; a.blow == 0 {
+		a.blow--
+		struck := a.server.Load() // the next one is not to be killed in its place, however late this is
+		if a.blow == 0 {
 			close(a.struck)
 		}
 		if a.blow == 0 && a.rng.IntN(2) == 0 {
-			_ = a.server.Load().cmd.Process.Kill() // before it is taken
+			_ = struck.cmd.Process.Kill() // before it is taken
 			return
 		} else if a.blow == 0 {
-			defer func() { _ = a.server.Load().cmd.Process.Kill() }() // taken, and nobody knows
+			defer func() { _ = struck.cmd.Process.Kill() }() // taken, and nobody knows
 		}
 	}
 	if a.rng.IntN(4) == 0 {
@@ -159,7 +161,8 @@ func (a *agentHost) complete(posts int) {
 			break
 		}
 		if time.Now().After(patience) {
-			a.t.Fatalf("%d of %d wakes came", len(a.seen), 2*posts)
+			_, there := a.counts(a.server.Load().url)
+			a.t.Fatalf("%d of %d wakes came; the server answers: %t", len(a.seen), 2*posts, there)
 		}
 	}
 	a.mu.Lock()
