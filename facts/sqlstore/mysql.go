@@ -84,9 +84,8 @@ func (m *mysqlDatabase) setup(ctx context.Context, c fullConn, r role) error {
 	if m.o.BusyTimeout > 0 {
 		wait = m.o.BusyTimeout
 	}
-	idle := keptIdle
-	if m.o.Idle > 0 && r == roleWriting { // it ends sessions without a transaction, too, which are replaced
-		idle, wait = m.o.Idle, min(wait, m.o.Idle)
+	if idle := m.o.idle(r); idle > 0 {
+		wait = min(wait, idle)
 	}
 	seconds := int(math.Ceil(wait.Seconds()))
 	level := "READ COMMITTED"
@@ -96,14 +95,14 @@ func (m *mysqlDatabase) setup(ctx context.Context, c fullConn, r role) error {
 	for _, text := range [...]string{
 		fmt.Sprintf(`SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',
   SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = %d, SESSION wait_timeout = %d`, seconds,
-			int(math.Ceil(idle.Seconds()))),
+			int(keptIdle.Seconds())),
 		"SET SESSION TRANSACTION ISOLATION LEVEL " + level,
 	} {
 		if err := run(ctx, c, text); err != nil {
 			return err
 		}
 	}
-	if err := m.setupVersion(ctx, c); err != nil || r != roleOwning {
+	if err := m.setupVersion(ctx, c, r); err != nil || r != roleOwning {
 		return err
 	}
 	// The name of a lock is short, and the same for the whole server.
@@ -115,25 +114,26 @@ func (m *mysqlDatabase) setup(ctx context.Context, c fullConn, r role) error {
 	return err
 }
 
-// setupVersion says what only some servers understand. A transaction of a store that others use, too,
-// must not keep its locks while its process is paused; MySQL itself has no such setting.
-func (m *mysqlDatabase) setupVersion(ctx context.Context, c fullConn) error {
+// setupVersion says what only some servers understand. MySQL itself has no limit of idle transactions:
+// there sessions without one end, too, and are replaced.
+func (m *mysqlDatabase) setupVersion(ctx context.Context, c fullConn, r role) error {
 	version, err := ask(ctx, c, "SELECT VERSION()")
 	if err != nil {
 		return err
 	}
-	idle := ""
+	limit := "wait_timeout"
 	switch text := textOf(version[0]); {
 	case strings.Contains(text, "TiDB"):
-		idle = "tidb_idle_transaction_timeout"
+		limit = "tidb_idle_transaction_timeout"
 		err = setupTiDB(ctx, c)
 	case strings.Contains(text, "MariaDB"):
-		idle = "idle_transaction_timeout"
+		limit = "idle_transaction_timeout"
 	}
-	if err != nil || idle == "" || !m.o.Shared {
+	idle := m.o.idle(r)
+	if err != nil || idle == 0 {
 		return err
 	}
-	return run(ctx, c, fmt.Sprintf("SET SESSION %s = %d", idle, int(idleMost.Seconds())))
+	return run(ctx, c, fmt.Sprintf("SET SESSION %s = %d", limit, int(math.Ceil(idle.Seconds()))))
 }
 
 // setupTiDB has transactions lock what they write, and answers come from who may write.

@@ -59,10 +59,6 @@ func parsePostgres(name string, o Options) (*server, error) {
 	}, nil
 }
 
-// idleMost is how long a transaction of a store that others use, too, may wait for its process: one that
-// was paused would keep its locks, and nobody could take over what it owned.
-const idleMost = 3 * time.Second
-
 // postgres is a schema of a database.
 type postgres struct {
 	schema string
@@ -83,15 +79,12 @@ SET tcp_keepalives_idle = %d; SET tcp_keepalives_interval = %d; SET tcp_keepaliv
 SET default_transaction_read_only = off;`,
 		p.schema, p.wait().Milliseconds(), int(keepAliveIdle.Seconds()),
 		int(keepAliveEvery.Seconds()), keepAlives)
-	if p.o.Shared {
-		text += fmt.Sprintf("SET idle_in_transaction_session_timeout = %d;", idleMost.Milliseconds())
-	}
 	if r != roleKeeping {
 		text += postgresPlans
 	}
-	if p.o.Idle > 0 && r == roleWriting {
+	if idle := p.o.idle(r); idle > 0 {
 		text += fmt.Sprintf("SET idle_in_transaction_session_timeout = %d; SET lock_timeout = %d;",
-			p.o.Idle.Milliseconds(), min(p.o.Idle, p.wait()).Milliseconds())
+			idle.Milliseconds(), min(idle, p.wait()).Milliseconds())
 	}
 	if p.o.Unsafe {
 		text += "SET synchronous_commit = off;"

@@ -33,8 +33,23 @@ type Options struct {
 	// Idle is how long a writing transaction of a shared store may keep others waiting, for its next
 	// statement or with its locks: a process that was stopped, or whose way to the server broke, has its
 	// transaction ended by the server, so that another one can have its workspaces. Servers that count in
-	// seconds take the next whole one. Zero is no limit.
+	// seconds take the next whole one. Zero is DefaultIdle.
 	Idle time.Duration
+}
+
+// DefaultIdle is the Idle of a shared store for which nothing else is said.
+const DefaultIdle = 3 * time.Second
+
+// idle is how long a writing transaction of a session in a role may keep others waiting, zero for any
+// time.
+func (o *Options) idle(r role) time.Duration {
+	switch {
+	case !o.Shared || r != roleWriting:
+		return 0
+	case o.Idle > 0:
+		return o.Idle
+	}
+	return DefaultIdle
 }
 
 // Store implements facts.Store on a database of database/sql.
