@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/tidemark-im/tidemark/internal/dbtest"
 )
 
 // A server that is not there when the process starts is used once it is, as one is that was killed and
@@ -12,8 +14,8 @@ import (
 //
 // covers: IN-140
 func TestServerThatComesLater(t *testing.T) {
-	s := placeServer(t)
-	d := Dial(s.options(), slog.New(slog.DiscardHandler))
+	s := dbtest.NewRedis(t)
+	d := Dial(s.Option(), slog.New(slog.DiscardHandler))
 	defer d.Close()
 	w := newWorld(t, d)
 	if _, _, err := d.Above(t.Context(), w.key("Ada"), 0); !errors.Is(err, ErrUnreached) {
@@ -26,7 +28,7 @@ func TestServerThatComesLater(t *testing.T) {
 		t.Errorf("without a server: %+v", st)
 	}
 	for range 2 {
-		s.start()
+		s.Start()
 		before := w.with.Stats().SummaryHits
 		for end := time.Now().Add(30 * time.Second); w.with.Stats().SummaryHits == before; {
 			if time.Now().After(end) {
@@ -36,15 +38,15 @@ func TestServerThatComesLater(t *testing.T) {
 			w.work()
 			w.later += time.Second // after a failure nobody asks for a while
 		}
-		s.stop()
+		s.Kill()
 		w.want("[Bo]")
 	}
 }
 
 // A process that ends while it looks for the server leaves nothing behind.
 func TestCloseWhileLooking(t *testing.T) {
-	s := placeServer(t)
-	d := Dial(s.options(), slog.New(slog.DiscardHandler))
+	s := dbtest.NewRedis(t)
+	d := Dial(s.Option(), slog.New(slog.DiscardHandler))
 	if _, err := d.reached(); !errors.Is(err, ErrUnreached) {
 		t.Error(err)
 	}

@@ -303,7 +303,7 @@ func TestSummary(t *testing.T) {
 			t.Errorf("without %s it is not written anew", what)
 		}
 	}
-	s.stop()
+	s.Kill()
 	w.send("Bo")
 	w.want("[Bo Dee]")
 	w.ack()
@@ -314,7 +314,7 @@ func TestSummary(t *testing.T) {
 	}
 	w.send("Cy")
 	w.want("[Cy]")
-	s.start() // a new one with nothing in it, under the same address
+	s.Start() // a new one with nothing in it, under the same address
 	again := s.connect()
 	again.Close()
 }

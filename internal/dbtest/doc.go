@@ -5,6 +5,8 @@
 // test that asks for a server that is not there is skipped, and fails with CI=true: what is built
 // for good is built with everything.
 //
-// Any server of the kind will do, such as a TiDB for the second: its user has to be allowed to make
+// A [Redis] is a server of the test's own, since tests of it kill it.
+//
+// Any database server of the kind will do, such as a TiDB for the second: its user has to be allowed to make
 // databases.
 package dbtest

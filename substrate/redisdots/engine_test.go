@@ -154,7 +154,7 @@ func TestServerKilled(t *testing.T) {
 	o.post("w")
 	expect(t, feed, func(c substrate.Change) bool { return c.Known && c.Dot.Unread })
 	for range 3 {
-		s.kill()
+		s.Kill()
 		expect(t, feed, func(c substrate.Change) bool { return !c.Known })
 		if dots := r.Dots(t.Context(), "bob", []readstate.WorkspaceID{"w"}); len(dots) != 0 {
 			t.Errorf("known without a server: %v", dots)
@@ -165,7 +165,7 @@ func TestServerKilled(t *testing.T) {
 			t.Errorf("the owner says %t, %s", dot, state)
 		}
 		o.post("w")
-		s.start()
+		s.Start()
 		expect(t, feed, func(c substrate.Change) bool { return c.Known && c.Dot.Badge.Messages == 1 })
 		until(t, func() bool { // lists come by a connection of their own
 			_, known := r.Dots(t.Context(), "bob", []readstate.WorkspaceID{"w"})["w"]
@@ -191,7 +191,7 @@ func TestServerHangs(t *testing.T) {
 	}
 	o.post("w")
 	until(t, func() bool { dot, known := list(); return known && dot.Unread })
-	s.signal(syscall.SIGSTOP)
+	s.Signal(syscall.SIGSTOP)
 	failed := r.Stats().Failed
 	if dot, known := list(); known {
 		t.Errorf("known of a server that hangs: %+v", dot)
@@ -203,7 +203,7 @@ func TestServerHangs(t *testing.T) {
 		o.post("w")
 	}
 	until(t, func() bool { return p.Stats().Failed > 0 })
-	s.signal(syscall.SIGCONT)
+	s.Signal(syscall.SIGCONT)
 	until(t, func() bool { dot, known := list(); return known && dot.Badge.Messages == 11 })
 }
 

@@ -2,19 +2,14 @@ package redisdots
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"github.com/tidemark-im/tidemark/internal/dbtest"
 	"github.com/tidemark-im/tidemark/substrate"
 )
 
@@ -23,73 +18,23 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
-// server is a private server that listens on a Unix socket and on no port.
+// server is a private server that dots are kept in.
 type server struct {
-	t      *testing.T
-	socket string
-	cmd    *exec.Cmd
+	*dbtest.Redis
+	t *testing.T
 }
 
-// newServer starts one. That none is installed is a failure: what is not tried out is not known.
 func newServer(t *testing.T) *server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "dots") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &server{t: t, socket: filepath.Join(dir, "s")}
-	s.start()
-	t.Cleanup(s.kill)
+	s := &server{dbtest.NewRedis(t), t}
+	s.Start()
 	return s
-}
-
-func (s *server) start() {
-	s.t.Helper()
-	var binary string
-	var err error
-	for _, name := range []string{"redis-server", "valkey-server"} {
-		if binary, err = exec.LookPath(name); err == nil {
-			break
-		}
-	}
-	if err != nil {
-		s.t.Fatalf("redis-server or valkey-server is needed: %v", err)
-	}
-	s.cmd = exec.Command(binary, "--port", "0", "--unixsocket", s.socket, "--save", "",
-		"--appendonly", "no", "--dir", filepath.Dir(s.socket))
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// kill ends it as kill -9 does. What it held is gone.
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // it was killed
-	_ = os.Remove(s.socket)
-}
-
-func (s *server) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *server) option() rueidis.ClientOption {
-	return rueidis.ClientOption{
-		InitAddress: []string{s.socket}, DisableCache: true, DisableRetry: true,
-		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", path)
-		},
-	}
 }
 
 // dots returns a store of its own connections, which is connected.
 func (s *server) dots() *Dots {
 	s.t.Helper()
-	d := New(s.option())
+	d := New(s.Option())
 	s.t.Cleanup(d.Close)
 	until(s.t, func() bool { _, err := d.connect(); return err == nil })
 	return d
