@@ -57,7 +57,8 @@ func (a *agentHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if a.blow == 0 && a.rng.IntN(2) == 0 {
 			_ = struck.cmd.Process.Kill() // before it is taken
-			return
+			// No answer, either: it may come from the next server, which wakes before it is known here.
+			panic(http.ErrAbortHandler)
 		} else if a.blow == 0 {
 			defer func() { _ = struck.cmd.Process.Kill() }() // taken, and nobody knows
 		}
