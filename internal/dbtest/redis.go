@@ -48,7 +48,7 @@ func (s *Redis) Start() {
 	if err != nil {
 		s.t.Fatalf("redis-server or valkey-server is needed: %v", err)
 	}
-	s.cmd = exec.Command(binary, "--port", "0", "--unixsocket", s.socket, "--save", "",
+	s.cmd = exec.Command(binary, "--port", "0", "--unixsocket", s.socket, "--save", "", //nolint:noctx // Kill ends it
 		"--appendonly", "no", "--dir", filepath.Dir(s.socket))
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
