@@ -48,8 +48,11 @@ func (s *Redis) Start() {
 	if err != nil {
 		s.t.Fatalf("redis-server or valkey-server is needed: %v", err)
 	}
-	s.cmd = exec.Command(binary, "--port", "0", "--unixsocket", s.socket, "--save", "", //nolint:noctx // Kill ends it
-		"--appendonly", "no", "--dir", filepath.Dir(s.socket))
+	args := []string{
+		"--port", "0", "--unixsocket", s.socket, "--save", "", "--appendonly", "no",
+		"--dir", filepath.Dir(s.socket),
+	}
+	s.cmd = exec.Command(binary, args...) //nolint:noctx // Kill ends it
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
